@@ -55,6 +55,7 @@ def stacks(
     from training_platform.config.reading.clock import today as clock
     from training_platform.config.workspace import environment_order, read_workspace, stacks_of
 
+    _refuse_half_of(environment=environment, base=base, retired=retired, kept=kept)
     workspace = read_workspace(repository(root))
     later: list[str] = []
     before, last = environment_order(workspace)
@@ -72,8 +73,6 @@ def stacks(
             every = names
             names = _ended(every, workspace, clock(workspace.root, today))
             later = [name for name in every if name not in names]
-    elif retired:
-        fail("--retired needs ENVIRONMENT: its teams are destroyed before it.")
     if kept:
         kept_lines = [line for name in names for line in _kept(workspace.stacks[name])]
         names = [*kept_lines, *(line for name in later for line in _ends_later(workspace.stacks[name]))]
@@ -81,6 +80,16 @@ def stacks(
         say(json.dumps(names))
     elif names:
         say("\n".join(names))
+
+
+def _refuse_half_of(*, environment: str | None, base: str | None, retired: bool, kept: bool) -> None:
+    """End the command if an option lacks another one that it needs."""
+    if kept and not retired:
+        fail("--kept needs --retired: it prints what the stacks that have ended keep.")
+    if environment is None and retired:
+        fail("--retired needs ENVIRONMENT: its teams are destroyed before it.")
+    if environment is None and base:
+        fail("--base needs ENVIRONMENT: it orders that environment's stack and its teams'.")
 
 
 def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:

@@ -188,13 +188,19 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
         yield finding(instance, "fixed_iops", f"{fixed:,} IOPS", allowed=allowed, nearest=nearest)
     total = max(fixed or 0, (per_tib or 0) * capacity_tib)
     if total > max_iops:
-        field = "fixed_iops" if per_tib is None else "iops_per_tb"
-        yield finding(instance, field, f"{total:,.0f} total IOPS", allowed=f"at most {max_iops:,}", nearest=max_iops)
+        message = f"{total:,.0f} total IOPS"
+        allowed = f"at most {max_iops:,} in total"
+        if per_tib is None:
+            yield finding(instance, "fixed_iops", message, allowed=allowed, nearest=max_iops)
+            return
+        low, _, step = _per_tib_range(capacity_tib)
+        nearest = low + math.floor((max_iops / capacity_tib - low) / step) * step
+        yield finding(instance, "iops_per_tb", message, allowed=allowed, nearest=nearest if nearest >= low else None)
 
 
 def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) -> Iterator[Draft]:
     """Find IOPS per TiB outside the range of the capacity's band, or between its steps."""
-    low, high, step = IOPS_PER_TIB_HIGH_BAND if capacity_tib >= HIGH_BAND_TIB else IOPS_PER_TIB_LOW_BAND
+    low, high, step = _per_tib_range(capacity_tib)
     is_on_step = (per_tib - low) % step == 0 or per_tib == high
     if low <= per_tib <= high and is_on_step:
         return
@@ -202,6 +208,11 @@ def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) ->
     allowed = f"{low:,} to {high:,} in steps of {step:,}"
     nearest = min(max(nearest_step, low), high)
     yield finding(instance, "iops_per_tb", f"{per_tib:,} IOPS per TiB", allowed=allowed, nearest=nearest)
+
+
+def _per_tib_range(capacity_tib: float) -> tuple[int, int, int]:
+    """Return the lowest and highest IOPS per TiB of a capacity's band, and their step."""
+    return IOPS_PER_TIB_HIGH_BAND if capacity_tib >= HIGH_BAND_TIB else IOPS_PER_TIB_LOW_BAND
 
 
 @rule("filestore-directory", ruleset="filestore", source="terraform-provider-google-beta 93c65b2")

@@ -153,6 +153,18 @@ def test_a_stack_that_cannot_be_counted_hides_no_other(
     assert "example-train-dev" in done.output
 
 
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["prod", "--kept"], "--kept needs --retired"),
+    (["--base", "HEAD"], "--base needs ENVIRONMENT"),
+    (["--retired"], "--retired needs ENVIRONMENT"),
+])  # fmt: skip
+def test_an_option_of_stacks_without_what_it_needs_is_refused(root: Path, arguments: list[str], message: str) -> None:
+    done = run(root, "stacks", *arguments)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
 def test_no_order_of_deployment_leaves_out_a_stack_whose_reading_failed(root: Path, fails: Callable[..., None]) -> None:
     fails("training_platform.config.workspace.read_stack", is_broken)
 

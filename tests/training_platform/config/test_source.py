@@ -18,6 +18,13 @@ def test_every_key_and_item_has_its_line_and_column() -> None:
     assert source.position(("a", "c", 1)) == Position(5, 7)
 
 
+def test_a_key_of_digits_after_a_flag_is_no_second_half_of_a_number() -> None:
+    source = parse_source("{a: true, 500: x}", "f.yaml")
+
+    assert source.value == {"a": True, "500": "x"}
+    assert not any("comma" in finding.message for finding in source.findings)
+
+
 def test_a_path_that_is_not_written_is_placed_at_what_encloses_it() -> None:
     source = parse_source("a:\n  b: 1\n", "f.yaml")
 

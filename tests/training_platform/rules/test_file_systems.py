@@ -156,6 +156,7 @@ TABLE = [
             Found({"iops_per_tb": 3_900}, "4000"),
             Found({"iops_per_tb": 17_100}, "17000"),
             {"iops_per_tb": 4_050},
+            Found({"iops_per_tb": 7_500, "capacity_gib": 30_720}, "5000"),  # 225,000 in total
             {"iops_per_tb": 3_000, "capacity_gib": 9_984},
             {"fixed_iops": 2_000},
             {"iops_per_tb": None, "fixed_iops": 1_000},

@@ -264,7 +264,7 @@ class Reader:
                 self._report((*path, key or "?"), event, message, allowed=allowed)
                 self._rest_of(next(self.events))
                 continue
-            if _GROUP.fullmatch(key) and values and isinstance(number := list(values.values())[-1], int):
+            if _GROUP.fullmatch(key) and values and _is_integer(number := list(values.values())[-1]):
                 message = f"a comma ends the number {number}, so {key} is another key"
                 meant = f"{number}{key}"
                 self._report(
@@ -351,6 +351,10 @@ def _with_plain_characters(text: str) -> str | None:
     quoted = _SMART_QUOTES.fullmatch(text)
     plain = ODD_SPACE.sub(" ", quoted[1] if quoted else text).strip()
     return plain if plain != text else None
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_another_key(text: str) -> bool:
