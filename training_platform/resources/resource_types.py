@@ -86,6 +86,43 @@ KUBERNETES = "kubernetes:"  # the prefix of the type of every Kubernetes object
 _HELM = "kubernetes:helm.sh/"  # a release is no object: its name is at the top of its inputs
 _INDEX = re.compile(r"\[[^\[\]]*\]")  # of an item, by its position or its key
 
+FORWARDING_RULES = (
+    "gcp:compute/forwardingRule:ForwardingRule",
+    "gcp:compute/globalForwardingRule:GlobalForwardingRule",
+)
+
+UNCOUNTED = frozenset({
+    "gcp:colab/runtime:Runtime",
+    "gcp:colab/schedule:Schedule",
+    "gcp:composer/environment:Environment",
+    "gcp:compute/disk:Disk",
+    "gcp:compute/futureReservation:FutureReservation",
+    "gcp:compute/instance:Instance",
+    "gcp:compute/instanceFromMachineImage:InstanceFromMachineImage",
+    "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
+    "gcp:compute/instanceGroupManager:InstanceGroupManager",
+    "gcp:compute/nodeGroup:NodeGroup",
+    "gcp:compute/regionDisk:RegionDisk",
+    "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager",
+    "gcp:compute/regionResizeRequest:RegionResizeRequest",
+    "gcp:compute/reservation:Reservation",
+    "gcp:compute/resizeRequest:ResizeRequest",
+    "gcp:compute/storagePool:StoragePool",
+    "gcp:dataflow/flexTemplateJob:FlexTemplateJob",
+    "gcp:dataflow/job:Job",
+    "gcp:dataproc/batch:Batch",
+    "gcp:dataproc/cluster:Cluster",
+    "gcp:notebooks/instance:Instance",
+    "gcp:notebooks/runtime:Runtime",
+    "gcp:tpu/v2QueuedResource:V2QueuedResource",
+    "gcp:tpu/v2Vm:V2Vm",
+    "gcp:vertex/aiDeploymentResourcePool:AiDeploymentResourcePool",
+    "gcp:vertex/aiEndpointWithModelGardenDeployment:AiEndpointWithModelGardenDeployment",
+    "gcp:vertex/aiIndexEndpointDeployedIndex:AiIndexEndpointDeployedIndex",
+    "gcp:workbench/instance:Instance",
+})  # fmt: skip
+"""Types with VMs, accelerators or disks of their own; of these a stack file only plans disks of data sets."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnmodelledFields:

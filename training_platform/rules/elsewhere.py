@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from training_platform.config.reading.declaration import Draft, finding, rule
+from training_platform.resources.resource_types import UNCOUNTED
 from training_platform.rules.network import network_of
 from training_platform.views.access import AccountView
 from training_platform.views.cluster import ClusterView, ComputeClassView, ReservationView, ResourcePolicyView
@@ -48,39 +49,6 @@ _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
 )
 
 
-_UNCOUNTED: Final = frozenset({
-    "gcp:colab/runtime:Runtime",
-    "gcp:colab/schedule:Schedule",
-    "gcp:composer/environment:Environment",
-    "gcp:compute/disk:Disk",
-    "gcp:compute/futureReservation:FutureReservation",
-    "gcp:compute/instance:Instance",
-    "gcp:compute/instanceFromMachineImage:InstanceFromMachineImage",
-    "gcp:compute/instanceFromTemplate:InstanceFromTemplate",
-    "gcp:compute/instanceGroupManager:InstanceGroupManager",
-    "gcp:compute/nodeGroup:NodeGroup",
-    "gcp:compute/regionDisk:RegionDisk",
-    "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager",
-    "gcp:compute/regionResizeRequest:RegionResizeRequest",
-    "gcp:compute/reservation:Reservation",
-    "gcp:compute/resizeRequest:ResizeRequest",
-    "gcp:compute/storagePool:StoragePool",
-    "gcp:dataflow/flexTemplateJob:FlexTemplateJob",
-    "gcp:dataflow/job:Job",
-    "gcp:dataproc/batch:Batch",
-    "gcp:dataproc/cluster:Cluster",
-    "gcp:notebooks/instance:Instance",
-    "gcp:notebooks/runtime:Runtime",
-    "gcp:tpu/v2QueuedResource:V2QueuedResource",
-    "gcp:tpu/v2Vm:V2Vm",
-    "gcp:vertex/aiDeploymentResourcePool:AiDeploymentResourcePool",
-    "gcp:vertex/aiEndpointWithModelGardenDeployment:AiEndpointWithModelGardenDeployment",
-    "gcp:vertex/aiIndexEndpointDeployedIndex:AiIndexEndpointDeployedIndex",
-    "gcp:workbench/instance:Instance",
-})  # fmt: skip
-"""Types with VMs, accelerators or disks of their own; of these a stack file only plans disks of data sets."""
-
-
 @rule(
     "quota-uncounted",
     ruleset="together",
@@ -90,7 +58,7 @@ _UNCOUNTED: Final = frozenset({
 )
 def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
     """Find a resource with VMs, accelerators or disks of its own, whose demand for quotas no ledger counts."""
-    if resource.type in _UNCOUNTED:
+    if resource.type in UNCOUNTED:
         message = f"{resource.name} has VMs, accelerators or disks of its own, which no ledger counts"
         yield finding(resource, "", message, unjudged="resource by its quota")
 

@@ -14,7 +14,7 @@ from training_platform.config.reading.declaration import Draft, finding, rule
 from training_platform.config.reading.section import listed
 from training_platform.config.reading.unknown import is_list
 from training_platform.resources.kubernetes_objects import object_type
-from training_platform.resources.resource_types import FIREWALL
+from training_platform.resources.resource_types import FIREWALL, FORWARDING_RULES
 from training_platform.rules.gke.clusters import BROAD_ROLES
 from training_platform.views.inputs import at, rows
 from training_platform.views.whole_stack import ObjectView
@@ -40,10 +40,6 @@ _PUBLIC_ACLS = ("publicRead", "publicReadWrite", "authenticatedRead")
 _SWITCHES: Mapping[tuple[str, str], str] = {
     ("cloudrunv2/service:Service", "invokerIamDisabled"): "is true, so anybody may call it without a role",
 }
-_FORWARDING_RULES = (
-    "gcp:compute/forwardingRule:ForwardingRule",
-    "gcp:compute/globalForwardingRule:GlobalForwardingRule",
-)
 _EXTERNAL = ("EXTERNAL", "EXTERNAL_MANAGED")
 _SERVICE = object_type("v1", "Service")
 _INTERNAL = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
@@ -81,7 +77,7 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
         message = "a Service of type LoadBalancer has an address on the internet that every address reaches"
         allowed = f"the annotation {_INTERNAL[0]}: Internal, or loadBalancerSourceRanges"
         yield finding(resource, "spec.type", message, allowed=allowed)
-    if resource.type in _FORWARDING_RULES and inputs.get("loadBalancingScheme") in _EXTERNAL:
+    if resource.type in FORWARDING_RULES and inputs.get("loadBalancingScheme") in _EXTERNAL:
         message = "an external load balancer has an address on the internet; who gets in is up to its backends"
         yield finding(
             resource, "loadBalancingScheme", message, allowed="an internal scheme, or an exemption", severity="warning"
@@ -98,7 +94,7 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
 def broad_role(resource: ObjectView) -> Iterator[Draft]:
     """Find the role of an owner or editor, which may change everything in a project, a folder or an organisation."""
     role = resource.inputs.get("role")
-    if role in BROAD_ROLES:
+    if isinstance(role, str) and role in BROAD_ROLES:
         member = resource.inputs.get("member") or resource.inputs.get("members")
         message = f"{role} lets {_named(member)} change everything in it"
         yield finding(resource, "role", message, allowed="roles for what they do")
