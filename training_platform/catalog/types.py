@@ -201,7 +201,7 @@ class Accelerator:
     ``name`` is the short name that flavors and reports use (``tpu-v5e``, ``h100-mega``). ``gke_label`` is the value
     of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``. ``quotas`` gives the quota
     charged per capacity; a capacity that is absent is charged to none. ``fallback`` is charged where the first has
-    no limit in a project. HBM in GB per chip or GPU; peak in TFLOPS of bf16, dense, None where no source gives it.
+    no limit in a project. HBM is in GB per chip or GPU; the peak is in TFLOPS of dense bf16, or None without a source.
     ``price`` is that of the accelerator alone: its VM costs more. ``attachment`` is None unless CPU machines take it.
     """
 

@@ -31,7 +31,7 @@ _SECONDS = 60
 
 
 def checked_endpoint(endpoint: str | None) -> str | None:
-    """Return an endpoint that is encrypted, or on this machine, which gets no credentials. Raises UserError."""
+    """Return an endpoint that is encrypted, or one on this machine, which is sent no credentials. Raises UserError."""
     parts = urlsplit(endpoint or "https://googleapis.com/")
     if (parts.scheme == "http" and parts.hostname in LOOPBACK) or (parts.scheme == "https" and parts.hostname):
         return endpoint

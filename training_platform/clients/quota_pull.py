@@ -1,8 +1,8 @@
 """A snapshot from the Cloud Quotas API: its limits, the changes, and the file's new text.
 
 Kept are the quota ids that the catalogue knows (so that a pool can be moved to another machine offline) and those that
-the file lists already. Of those, a limit of 0 is left out where no wider row says otherwise: what a snapshot does not
-list for a place is 0 there.
+the file lists already. A limit of 0 is written only where a more general row would give the place another limit: a
+place that no row covers has the limit 0.
 """
 
 from __future__ import annotations

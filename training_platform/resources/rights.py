@@ -71,8 +71,8 @@ class UnsupportedCondition(Exception):
 class Rights:
     """Who may do what.
 
-    ``groups`` are the members of groups by e-mail, which may be groups again. ``project_of`` returns the project of a
-    bucket by its name, empty if nobody knows it.
+    ``groups`` has the members of each group by its e-mail; some may be groups too. ``project_of`` returns the project
+    of a bucket by its name, empty if nobody knows it.
     """
 
     grants: Collection[AnyGrant]

@@ -114,7 +114,7 @@ def filestore_volume(
 ) -> None:
     """Add a PersistentVolume, ``{namespace}.{claim}``, on an instance of the environment, and its claim.
 
-    ``spec`` is the instance's; ``namespace`` is best an output of the namespace, which then comes first. The volume is
+    ``spec`` is the instance's. Pass an output of the namespace, so that it is created first. The volume is
     plain NFS of a folder of the share, or of the whole share: a pod reaches no file beside the folder, also by a link,
     since the kubelet lets no path leave the volume. The instance's own driver mounts whole shares alone, and once per
     node for all volumes of a share. Nodes, and whoever reaches the instance's address, see all of it, and root is not

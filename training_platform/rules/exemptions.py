@@ -332,7 +332,7 @@ class Exemptions:
         return counted, exempted
 
     def exceeded(self, findings: Iterable[Finding]) -> set[ExemptionEntry]:
-        """Return the exemptions whose limits findings exceed by more than they allow."""
+        """Return the exemptions whose ``up_to`` one of the findings exceeds."""
         return {entry for finding in findings for entry in self._exceeded(finding)}
 
     def _exceeded(self, finding: Finding) -> list[ExemptionEntry]:

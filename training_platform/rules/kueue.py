@@ -38,8 +38,8 @@ from training_platform.views.node_pool import NodePoolView
 from training_platform.views.whole_stack import ObjectView, Program
 
 _WEBHOOK: Final = "Kueue ff69552, clusterqueue_webhook.go, read 2026-08-22"
-_QUEUE_SOURCE: Final = "Kueue 0.19.2, CRDs and webhooks of ClusterQueue and Cohort, asked 2026-11-22"
-_JOB_SOURCE: Final = "Kueue 0.19.2, pkg/controller/jobframework and jobs, their webhooks, asked 2026-11-23"
+_QUEUE_SOURCE: Final = "Kueue 0.19.2, CRDs and webhooks of ClusterQueue and Cohort, tried 2026-11-22"
+_JOB_SOURCE: Final = "Kueue 0.19.2, pkg/controller/jobframework and jobs, their webhooks, tried 2026-11-23"
 
 QUEUE: Final = "kueue.x-k8s.io:ClusterQueue"
 COHORT: Final = "kueue.x-k8s.io:Cohort"
@@ -245,7 +245,7 @@ def kueue_selector(view: ObjectView) -> Iterator[Draft]:
     "kueue.x-k8s.io:ResourceFlavor",
     ruleset="kueue",
     owner="kueue",
-    source="Kueue 0.19.2, CRD and webhook of ResourceFlavor, asked 2026-11-22",
+    source="Kueue 0.19.2, CRD and webhook of ResourceFlavor, tried 2026-11-22",
 )
 def kueue_flavor_form(view: ObjectView) -> Iterator[Draft]:
     """Find a flavor with a topology but without node labels, and two taints with the same key and effect."""
@@ -267,7 +267,7 @@ def kueue_flavor_form(view: ObjectView) -> Iterator[Draft]:
     "kueue.x-k8s.io:Topology",
     ruleset="kueue",
     owner="kueue",
-    source="Kueue 0.19.2, CRD of Topology, asked 2026-11-22",
+    source="Kueue 0.19.2, CRD of Topology, tried 2026-11-22",
 )
 def kueue_topology_levels(view: ObjectView) -> Iterator[Draft]:
     """Find levels of a topology that are repeated, or below the host."""
@@ -417,7 +417,7 @@ def _flavors(program: Program) -> dict[str | None, FlavorView]:
     JOB,
     ruleset="kueue",
     owner="kueue",
-    source="Kueue 0.19.2, pkg/controller/jobs/job/job_webhook.go, and its webhook, asked 2026-11-22",
+    source="Kueue 0.19.2, pkg/controller/jobs/job/job_webhook.go, and its webhook, tried 2026-11-22",
 )
 def partial_admission(view: ObjectView) -> Iterator[Draft]:
     """Find a minimum parallelism that is not below the job's own, and completions that must equal it but do not."""

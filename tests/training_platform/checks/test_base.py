@@ -163,7 +163,7 @@ def test_a_stack_under_another_name_ends_with_2_until_its_file_says_that_what_is
 
     assert silent.exit_code() == 2
     assert len(silent.failures) == 1
-    assert silent.failures[0].startswith("stacks/Pulumi.small-sight.yaml: is what main calls small-vision, and Pulumi")
+    assert silent.failures[0].startswith("stacks/Pulumi.small-sight.yaml: this stack is small-vision in main. Pulumi")
     assert "`pulumi stack rename small-sight --stack small-vision`" in silent.failures[0]
     assert (renamed.exit_code(), renamed.failures, only_stack(renamed).was) == (
         1,

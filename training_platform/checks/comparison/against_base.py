@@ -477,9 +477,9 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
         stack = head.stacks[name]
         if name in scope.head and declared(stack) != was:
             yield (
-                f"{stack.source.file}: is what {ref} calls {was}, and Pulumi makes all of a stack that it does not "
-                f"know a second time. Rename what is deployed, with `pulumi stack rename {name} --stack {was}`, and "
-                f"say so in the file: renamed_from: {was}"
+                f"{stack.source.file}: this stack is {was} in {ref}. Pulumi does not know the new name, and would "
+                f"create all its resources a second time. Rename what is deployed, with `pulumi stack rename {name} "
+                f"--stack {was}`, and say so in the file: renamed_from: {was}"
             )
 
 

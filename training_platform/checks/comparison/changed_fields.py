@@ -57,7 +57,7 @@ def written(stack: Stack, section: Path) -> Any:
 
 
 def value_in_model(stack: Stack, path: Path, in_file: Any) -> Any:
-    """Return a switch or a number as the model has it, which knows defaults; another value as it is written."""
+    """Return a switch or a number from the model, which fills in defaults; any other value as the file has it."""
     value: Any = stack.section
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)

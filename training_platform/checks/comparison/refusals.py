@@ -1,9 +1,9 @@
 """Changes that Kueue or Google Cloud refuses, or that need other rights or an order, by the files of both sides.
 
 Which teams of an environment are deployed before it, and which after, follows from what they need of it. What a team
-comes to need is deployed before the team. What a team lets go is removed after the team was deployed: Kueue keeps a
-ResourceFlavor, by its finalizer, while a queue names it, so that the environment's deployment would wait for the team's
-(seen on Kueue 0.19.2), and a cluster that is deleted takes the team's objects out of reach.
+comes to need is deployed before the team. What a team no longer needs is removed after the team is deployed:
+Kueue's finalizer keeps a ResourceFlavor while a queue names it, so the environment's deployment would wait for the
+team's (seen on Kueue 0.19.2); and once a cluster is deleted, the team's objects in it are out of reach.
 """
 
 from __future__ import annotations

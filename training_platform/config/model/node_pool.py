@@ -374,7 +374,7 @@ class NodePoolSpec(NodeOptions):
 
     @property
     def topology_levels(self) -> tuple[str, ...]:
-        """Labels by which Kueue may place jobs on its nodes, the widest first; empty if its nodes have none.
+        """Labels by which Kueue may place jobs on the pool's nodes, the widest first; empty if these have none.
 
         Source: Cluster Toolkit v1.95.0 and xpk 367c838 for those of GPUs, read 2026; no source has them on A100.
         """

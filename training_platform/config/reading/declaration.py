@@ -80,8 +80,8 @@ class Draft:
 
     ``allowed`` and ``nearest`` are values, or several values that will each do. ``rests_on`` are the places, and
     ``views`` the views, that the rule read with the field, ``spoils`` the places that are unreliable until it is fixed.
-    ``severity`` is None if it is the rule's. ``about`` is what of the field it is about, if one field can have several
-    findings of a rule: the limit that it exceeds. ``resource`` is needed only if the subject is none. ``unjudged`` is
+    ``severity`` is None if it is the rule's. ``about`` tells several findings of one rule at one field
+    apart, such as by the limit that each exceeds. ``resource`` is needed only if the subject is none. ``unjudged`` is
     the rule's if it is empty. The rest is as in ``Finding``.
     """
 

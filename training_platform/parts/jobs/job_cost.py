@@ -263,7 +263,7 @@ class TeamCost:
 
 
 def team_cost(workspace: Workspace, team: Team, usages: Usages, month: str, book: PriceBook = LIST) -> TeamCost:
-    """Return a team's use in a month, by its environment's ledger."""
+    """Return what a team used in a month, according to its environment's ledger."""
     rows = []
     home = workspace.stacks[team.environment].environment
     for cluster, flavors in usages.hours(team, month).items():

@@ -126,7 +126,7 @@ class PythonSource(Consistent):
         if not self.file and self.requirements:
             yield Problem(
                 ("requirements",),
-                "is for a file: a package declares its own, and an image has a folder's",
+                "is for a file: a package declares its own requirements, and with a folder the image has them",
                 allowed="none",
             )
 
@@ -310,7 +310,9 @@ class GkeTarget(Consistent):
         description="Instead of flavor: one of the cluster's cpu_pools, without TPUs or GPUs; it uses no share.",
         examples=["general"],
     )
-    slices: int | None = Field(default=None, ge=1, description="TPU: slices that train together (multislice over 1).")
+    slices: int | None = Field(
+        default=None, ge=1, description="TPU: slices that train together; more than one is multislice."
+    )
     nodes: int | None = Field(
         default=None,
         ge=1,

@@ -288,7 +288,7 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool without a machine type, or with one that is not in the catalogue.
 
-    It is an error if it looks misspelt: the catalogue has every size of the families with TPUs or GPUs.
+    The finding is an error if the name looks misspelt: the catalogue has every size of the families with accelerators.
     """
     name = pool.machine_type
     if name is None:

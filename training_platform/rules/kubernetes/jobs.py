@@ -103,7 +103,7 @@ def job_policy(view: ObjectView) -> Iterator[Draft]:
                 )
 
 
-_ASKED: Final = "JobSet 0.12.0, webhook, asked 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
+_ASKED: Final = "JobSet 0.12.0, webhook, tried 2026-11-22; JobSet 08dfbdfd, jobset_webhook.go"
 _LONGEST: Final = 63
 _MOST_PODS: Final = 2**31 - 1
 _IN_PLACE: Final = "InPlaceRestart"

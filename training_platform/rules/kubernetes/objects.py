@@ -14,7 +14,7 @@ from training_platform.config.reading.unknown import UNKNOWN, is_list
 from training_platform.views.inputs import as_number
 from training_platform.views.whole_stack import ObjectView, Program
 
-SERVER: Final = "Kubernetes API server 1.36.3, asked 2026-11-22"
+SERVER: Final = "Kubernetes API server 1.36.3, tried 2026-11-22"
 SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 """The form of most objects' names: a DNS subdomain (RFC 1123), of at most 253 characters."""
 

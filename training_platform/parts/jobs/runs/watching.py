@@ -145,7 +145,7 @@ def why_gke(
 ) -> list[str]:
     """Return why a run on GKE waits or failed; ``job`` is its file's, if it still targets GKE. Raises ClusterError.
 
-    ``vms`` says what a job's pools are doing, and is asked while an admitted run waits for them.
+    ``vms`` returns what a job's pools are doing; it is called if an admitted run waits for VMs.
     """
     namespace = place.team.name
     jobset = cluster.get(JOBSETS, namespace, run.name)

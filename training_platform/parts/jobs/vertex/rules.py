@@ -92,7 +92,7 @@ def _times(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
 
 JOB_VERTEX_SIZE = vertex_rule(
     "job-vertex-size",
-    "Find more CPUs or memory than the machine has.",
+    "Find a request for more CPUs or memory than the machine has.",
 )
 JOB_VERTEX_SHARED_MEMORY = vertex_rule(
     "job-vertex-shared-memory",
