@@ -106,12 +106,12 @@ def _references(program: Program) -> Iterator[Draft]:
 
 
 def _other_projects(program: Program) -> Iterator[Draft]:
-    """Find projects of own resources that no resource of the stack file is in, each once."""
+    """Find projects of own resources that no other resource of the stack is in, each once."""
     resources = program.all(ObjectView)
-    projects = {str(resource.inputs.get("project")) for resource in resources if resource.origin}
+    projects = {str(resource.inputs.get("project")) for resource in resources if resource.own_line is None}
     for resource in resources:
         project = resource.inputs.get("project")
-        if projects and not resource.origin and isinstance(project, str) and project not in projects:
+        if resource.own_line is not None and isinstance(project, str) and project not in projects:
             projects.add(project)
             message = f"is {project}, which no stack file names: its limits, grants and networks are unknown"
             yield finding(resource, "project", message, allowed=_ALLOWED, unjudged=_OTHER_PROJECT)
