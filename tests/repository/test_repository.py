@@ -192,6 +192,14 @@ def test_the_newest_release_is_the_version_that_is_installed() -> None:
     assert version == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
+def test_the_newest_release_can_be_read_in_150_lines() -> None:
+    (version, day), *_ = releases()
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    section = changelog.partition(f"## {version}, {day}\n")[2].partition("\n## ")[0]
+
+    assert len(section.splitlines()) <= 150
+
+
 def test_the_changelog_has_the_line_that_releases_go_below() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
 
