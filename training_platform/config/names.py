@@ -16,6 +16,11 @@ from training_platform.config.model.team import Team
 from training_platform.config.reading.finding import Path
 
 
+def vpc_name(environment: str) -> str:
+    """Name the VPC that an environment creates; two environments may share a project."""
+    return f"{environment}-network"
+
+
 def pool_name(cluster: str, pool: str) -> str:
     """Name a pool; the GKE node pools of multi-host slices append their number, from 0."""
     return f"{cluster}-{pool}"

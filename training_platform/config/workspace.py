@@ -16,7 +16,7 @@ from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack, read_stack, stack_name
 from training_platform.config.model.team import Team
-from training_platform.config.names import clashes, sections
+from training_platform.config.names import clashes, sections, vpc_name
 from training_platform.config.reading.declaration import Draft, declare, finding, located
 from training_platform.config.reading.finding import Path, Place, UserError, dotted, others_go_on
 from training_platform.config.reading.rejection import STACK_MODEL
@@ -345,9 +345,8 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
 
 def _network(stack: str, environment: Environment) -> tuple[str, str]:
     """Return the project and the name of an environment's VPC: an existing one, or its own."""
-    if environment.network is None:
-        return environment.project, f"{stack}-network"
-    return environment.network.project or environment.project, environment.network.name
+    name = environment.network.name if environment.network else vpc_name(stack)
+    return environment.network_project, name
 
 
 def _ranges_of_network(stack: str, environment: Environment) -> Iterator[_ExistingRange]:

@@ -14,7 +14,7 @@ from training_platform.config.model.environment import Environment, ImageReposit
 from training_platform.config.model.node_pool import POOL_LABEL
 from training_platform.config.model.storage import DataSetSpec
 from training_platform.config.model.workloads import Notebooks
-from training_platform.config.names import declared_name, name_in_cluster
+from training_platform.config.names import declared_name, name_in_cluster, vpc_name
 from training_platform.resources.admission_policy import Bounds, ExclusiveNodes
 from training_platform.resources.cluster import ClusterResources, cluster_resources
 from training_platform.resources.compute_classes import compute_classes
@@ -65,7 +65,6 @@ from training_platform.resources.network import (
     entrance,
     existing_network,
     existing_network_name,
-    network_name,
     network_resources,
 )
 from training_platform.resources.operators import charted, job_kinds
@@ -259,7 +258,7 @@ def _network(plan: Plan, environment: Environment, scope: Scope) -> NetworkResou
         return NetworkResources(
             network_id=str(existing_network(environment)),
             # As storage drivers take it: its name, or its id if it is another project's.
-            network_name=existing_network_name(environment) or network_name(scope),
+            network_name=existing_network_name(environment) or vpc_name(scope.prefix),
             services=None,
             services_range=None,
             google_apis=apis.range if apis else None,  # the range to which its owner resolves names of Google's APIs

@@ -16,7 +16,7 @@ from training_platform.catalog.locations import region_of
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.team import OWN_ATTACHMENT
-from training_platform.config.names import declared_name
+from training_platform.config.names import declared_name, vpc_name
 from training_platform.resources import gcp
 from training_platform.resources.plan import Component, Options, Resource, once
 from training_platform.resources.scope import NAME_LIMIT, Scope, short_name
@@ -36,18 +36,13 @@ NAT_MAX_PORTS = 4096
 def existing_network(environment: Environment) -> str | None:
     """Return the id of the existing VPC, or None if the environment creates its own."""
     network = environment.network
-    return f"projects/{network_project(environment)}/global/networks/{network.name}" if network else None
+    return f"projects/{environment.network_project}/global/networks/{network.name}" if network else None
 
 
 def existing_network_name(environment: Environment) -> str | None:
     """Return an existing VPC as storage drivers take it: its name, or its id if it is another project's."""
     existing = existing_network(environment)
     return existing if existing is None or environment.host_project else existing.rpartition("/")[2]
-
-
-def network_project(environment: Environment) -> str:
-    """Return the project of the VPC and its subnets."""
-    return environment.host_project or environment.project
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +104,7 @@ def vpc(name: str, scope: Scope) -> Resource:
         f"{name}-vpc",
         options,
         project=scope.project,
-        name=network_name(scope),  # peerings and people refer to it from outside
+        name=vpc_name(scope.prefix),  # peerings and people refer to it from outside
         auto_create_subnetworks=False,
         routing_mode="REGIONAL",  # routes to subnets are global anyway, and no router here learns others
         mtu=MTU_BYTES,
@@ -198,11 +193,6 @@ def service_connection(name: str, network: Any, range_name: Any) -> Resource:
 def services_range_name(scope: Scope) -> str:
     """Return the name of the VPC's range for private service access."""
     return f"{scope.prefix}-services"
-
-
-def network_name(scope: Scope) -> str:
-    """Return the VPC's name, ``{environment}-network``: two environments may share a project."""
-    return f"{scope.prefix}-network"
 
 
 class Entrance(NamedTuple):

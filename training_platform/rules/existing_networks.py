@@ -139,10 +139,10 @@ def _existing(stack: Stack) -> Iterator[tuple[str, tuple[str, str, str, str], Su
     environment = stack.environment
     if environment is None or environment.network is None:
         return
-    host = environment.network.project or environment.project
     for name, cluster in environment.clusters.items():
         if cluster.subnet is not None and cluster.subnet.name is not None:
-            subnet = (host, environment.network.name, region_of(cluster.location), cluster.subnet.name)
+            region = region_of(cluster.location)
+            subnet = (environment.network_project, environment.network.name, region, cluster.subnet.name)
             yield name, subnet, cluster.subnet
 
 

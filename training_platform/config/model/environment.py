@@ -587,6 +587,11 @@ class Environment(Consistent):
         return project if project != self.project else None
 
     @property
+    def network_project(self) -> str:
+        """The project of the VPC and its subnets."""
+        return self.host_project or self.project
+
+    @property
     def granted_host_project(self) -> str | None:
         """The host project, if the environment's stack grants Google's agents their roles there."""
         return self.host_project if self.network and self.network.grant_roles else None
