@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from training_platform.quota.snapshot import Snapshot, Snapshots
 
 
+FlavorKey = tuple[str, str, str]
+"""Environment, cluster and flavor."""
+
+
 class Held(NamedTuple):
     """One holder's part of a line."""
 
@@ -244,22 +248,7 @@ def project_ledgers(
 
 def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
     """Return a line for every flavor of every environment, clusters in the order of the file."""
-    # Stack, name and path of each team and cohort, with its shares by cluster and flavor.
-    promises: list[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]] = [
-        *((stack, team.name, ("shares",), team.shares) for stack, team, _ in workspace.teams()),
-        *(
-            (stack, f"cohort {name}", ("cohorts", name, "shares"), cohort.shares)
-            for stack, environment in workspace.environments()
-            for name, cohort in environment.cohorts.items()
-        ),
-    ]
-    shares: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
-    for stack, label, above, clusters in promises:
-        for cluster, flavors in clusters.items():
-            for flavor_name, share in flavors.items():
-                path = (*above, cluster, flavor_name)
-                holder = Holder(stack.name, path, label=label, field=(*path, "nominal_quota"), step=1, base=0)
-                shares[stack.environment_name, cluster, flavor_name].append(Held(holder, share.nominal_quota))
+    shares = shares_by_flavor(workspace)
     lines: list[CapacityLine] = []
     for stack, environment in workspace.environments():
         for cluster in environment.clusters:
@@ -274,6 +263,27 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
                 )
                 lines.append(line)
     return lines
+
+
+def shares_by_flavor(workspace: Workspace) -> defaultdict[FlavorKey, list[Held]]:
+    """Return the nominal quotas of teams and cohorts by flavor, also of flavors that no pool has."""
+    # Stack, name and path of each team and cohort, with its shares by cluster and flavor.
+    promises: list[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]] = [
+        *((stack, team.name, ("shares",), team.shares) for stack, team, _ in workspace.teams()),
+        *(
+            (stack, f"cohort {name}", ("cohorts", name, "shares"), cohort.shares)
+            for stack, environment in workspace.environments()
+            for name, cohort in environment.cohorts.items()
+        ),
+    ]
+    shares: defaultdict[FlavorKey, list[Held]] = defaultdict(list)
+    for stack, label, above, clusters in promises:
+        for cluster, flavors in clusters.items():
+            for flavor_name, share in flavors.items():
+                path = (*above, cluster, flavor_name)
+                holder = Holder(stack.name, path, label=label, field=(*path, "nominal_quota"), step=1, base=0)
+                shares[stack.environment_name, cluster, flavor_name].append(Held(holder, share.nominal_quota))
+    return shares
 
 
 def file_ledger(workspace: Workspace) -> list[FileLine]:

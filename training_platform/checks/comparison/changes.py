@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
@@ -34,7 +33,7 @@ from training_platform.config.reading.secrets import HIDDEN
 from training_platform.config.reading.section import counted
 from training_platform.config.workspace import Workspace
 from training_platform.quota.charges import QuotaKey
-from training_platform.quota.ledger import CapacityLine, ProjectLedger
+from training_platform.quota.ledger import CapacityLine, FlavorKey, Held, ProjectLedger, shares_by_flavor
 from training_platform.resources import resource_types
 from training_platform.resources.stack_resource import ResourceKey
 
@@ -59,8 +58,6 @@ class CapacityUse(NamedTuple):
     promised: float | None = 0
 
 
-FlavorKey = tuple[str, str, str]
-"""Environment, cluster and flavor."""
 LineKey = QuotaKey | FlavorKey
 
 
@@ -292,12 +289,12 @@ def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
 def capacity_changes(base: Side, head: Side) -> tuple[CapacityChange, ...]:
     """Return the flavors of clusters whose capacity or promised amount changes."""
     changes = []
-    base_shares = _named_by_shares(base.workspace)
-    head_shares = _named_by_shares(head.workspace)
+    base_shares = shares_by_flavor(base.workspace)
+    head_shares = shares_by_flavor(head.workspace)
     for key in sorted({*base.capacity, *head.capacity}):
         # Shares that name a flavor still promise it when its last pool is gone, which is an error at each of them.
-        old = base.capacity.get(key) or CapacityUse(0, base_shares[key])
-        new = head.capacity.get(key) or CapacityUse(0, head_shares[key])
+        old = base.capacity.get(key) or CapacityUse(0, _promised(base_shares[key]))
+        new = head.capacity.get(key) or CapacityUse(0, _promised(head_shares[key]))
         if old != new:
             environment, cluster, flavor = key
             changes.append(
@@ -312,14 +309,8 @@ def capacity_changes(base: Side, head: Side) -> tuple[CapacityChange, ...]:
     return tuple(changes)
 
 
-def _named_by_shares(workspace: Workspace) -> Counter[FlavorKey]:
-    """Return the nominal quotas of teams by flavor, also of flavors that do not exist."""
-    amounts: Counter[FlavorKey] = Counter()
-    for stack, team, _ in workspace.teams():
-        for cluster, shares in team.shares.items():
-            for flavor, share in shares.items():
-                amounts[stack.environment_name, cluster, flavor] += share.nominal_quota
-    return amounts
+def _promised(shares: Iterable[Held]) -> float:
+    return sum(share.amount for share in shares)
 
 
 def _change(old: FlatResource, new: FlatResource, replaced: Container[ResourceKey]) -> ResourceChange | None:
