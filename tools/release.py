@@ -28,8 +28,12 @@ def main() -> int:
     if reason:
         print(reason, file=sys.stderr)
         return 2
-    write_version(ROOT, version)
-    add_upgrade_row(ROOT, version)
+    try:
+        write_version(ROOT, version)
+        add_upgrade_row(ROOT, version)
+    except LookupError as error:
+        print(error, file=sys.stderr)
+        return 2
     fold = [sys.executable, "-m", "towncrier", "build", "--yes", "--version", version, "--dir", str(ROOT)]
     subprocess.run(fold, cwd=ROOT, check=True)
     print("Shorten the new section of CHANGELOG.md by hand; docs/development/release.md has the next steps.")
@@ -60,6 +64,7 @@ def refusal(root: Path, version: str) -> str | None:
 def write_version(root: Path, version: str) -> None:
     """Write the version to each file that names the current one, in the line that names it."""
     current = re.escape(current_version(root))
+    texts: dict[Path, str] = {}
     lines = {
         "pyproject.toml": rf'^(version = "){current}(")$',
         "policies/PulumiPolicy.yaml": rf"^(version: ){current}( )",
@@ -70,6 +75,8 @@ def write_version(root: Path, version: str) -> None:
         text, count = re.subn(line, rf"\g<1>{version}\g<2>", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         if count != 1:
             raise LookupError(f"{file}: {count} lines name the version, and one should")
+        texts[path] = text
+    for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
 
 

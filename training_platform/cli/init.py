@@ -181,9 +181,8 @@ def pool(
     say_folded(f"{source.file}: node pool {called} written, in {cluster}")
     workspace = read_workspace(folder)
     flavor = _say_pools(workspace, home, called)
-    spec = workspace.stacks[home].environment
-    shares = [team.shares.get(where, {}) for _, team, environment in workspace.teams() if environment is spec]
-    if not any(flavor in share for share in shares):
+    teams = [team for _, team, _ in workspace.teams() if team.environment == home]
+    if not any(flavor in team.shares.get(where, {}) for team in teams):
         say_folded(f"No team has a share of {flavor} yet: write one into a team's file, or give one to a new team.")
     _say_next(workspace, home)
 

@@ -119,13 +119,16 @@ def _other_projects(program: Program) -> Iterator[Draft]:
 
 def _interfaces(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find the networks and subnets of a pool's additional interfaces in other programs, each once."""
-    names_of: dict[str, tuple[str, Sequence[View]]] = {}
+    reported: set[object] = {None}
     for nic in pool.nics:
-        names_of.setdefault(str(nic.network), ("network", program.all(NetworkView)))
-        names_of.setdefault(str(nic.subnetwork), ("subnetwork", program.all(SubnetView)))
-    for name, (field, targets) in names_of.items():
-        if name != str(None) and not _is_in(name, targets, field):
-            yield _not_judged(pool, "nics", name)
+        places: tuple[tuple[object, str, Sequence[View]], ...] = (
+            (nic.network, "network", program.all(NetworkView)),
+            (nic.subnetwork, "subnetwork", program.all(SubnetView)),
+        )
+        for name, field, targets in places:
+            if name not in reported and not _is_in(str(name), targets, field):
+                reported.add(name)
+                yield _not_judged(pool, "nics", str(name))
 
 
 def _is_in(name: str, targets: Iterable[View], field: str) -> bool:

@@ -100,15 +100,15 @@ def _folder(job: ResolvedJob, name: str) -> Iterator[Draft]:
 
 def _missing_script(job: ResolvedJob, folder: str, files: Collection[str]) -> Iterator[Draft]:
     """Find the script of a command that the folder, in which the command starts, does not have."""
-    scripts = [(index, word) for index, word in enumerate(job.spec.command) if index and word.endswith(".py")]
-    for index, script in scripts[:1]:
-        if files and not script.startswith("/") and posixpath.normpath(script) not in files:
-            yield finding(
-                job,
-                ("command", index),
-                f"{script} is not in {folder}, where the command starts",
-                rule=JOB_SOURCE,
-                severity="warning",
-                allowed="a file that git does not ignore, or a path in the image",
-                nearest=find_nearest(script, files),
-            )
+    script = next((word for word in job.spec.command[1:] if word.endswith(".py")), None)
+    if not files or script is None or script.startswith("/") or posixpath.normpath(script) in files:
+        return
+    yield finding(
+        job,
+        ("command", job.spec.command.index(script)),
+        f"{script} is not in {folder}, where the command starts",
+        rule=JOB_SOURCE,
+        severity="warning",
+        allowed="a file that git does not ignore, or a path in the image",
+        nearest=find_nearest(script, files),
+    )

@@ -317,15 +317,19 @@ def forget_killed_installations(
     Helm refuses the name of a release that it is installing. The next installation takes over the objects of the first,
     since they have the release's annotations; seen with pulumi-kubernetes 9497796, 2026-11-29.
     """
+    releases = [create["resource"]["inputs"] for create in creates if create["resource"]["type"] == RELEASE]
+    if not releases:
+        return
     try:
         api = _connect(cluster, folder)
-        for create in creates:
-            if create["resource"]["type"] == RELEASE:
-                inputs = create["resource"]["inputs"]
-                selector = f"owner=helm,status=pending-install,name={inputs['name']}"
-                for record in list(api.objects(_SECRETS, inputs["namespace"], selector)):
-                    api.delete(_SECRETS, inputs["namespace"], record["metadata"]["name"])
-                    yield inputs["name"]
+        for release_inputs in releases:
+            name = release_inputs["name"]
+            namespace = release_inputs["namespace"]
+            records = list(api.objects(_SECRETS, namespace, f"owner=helm,status=pending-install,name={name}"))
+            for record in records:
+                api.delete(_SECRETS, namespace, record["metadata"]["name"])
+            if records:
+                yield name
     except ClusterError as error:
         raise CannotRun(str(error)) from error
 
