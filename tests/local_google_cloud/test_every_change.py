@@ -270,9 +270,6 @@ def test_a_reason_is_of_a_field_that_check_refuses_or_that_nothing_is_sent_for(t
                 assert errors(tmp_path, kind, section), dotted(path)
 
 
-PROTECT = "protect"  # an option, which is in Pulumi's state alone
-
-
 def in_place() -> set[tuple[str, str]]:
     """Return the type and input path of each change that Google Cloud makes in place."""
     changed_inputs: set[tuple[str, str]] = set()

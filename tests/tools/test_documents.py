@@ -6,10 +6,9 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from pulumi import _types
 
 from tests.kube.api_servers import ControlPlanes
 from tests.support.places import ROOT
@@ -249,15 +248,6 @@ def test_facts_of_grants_are_those_of_the_resource_that_they_are_on(tmp_path: Pa
     for kind in ("IAMMember", "IAMBinding", "IAMAuditConfig"):
         rows = Provider(tmp_path).rows(f"gcp:projects/{kind[0].lower()}{kind[1:]}:{kind}")
         assert rows == {"project": {"alike": "link"}}, kind
-
-
-def _docs(token: str, path: str) -> str:
-    inputs = google.resource(token)
-    *parents, last = path.replace("[]", "").split(".")
-    for name in parents:
-        kind = _types.unwrap_type(inputs.inputs[name])
-        inputs = google.block(_types.unwrap_type(get_args(kind)[0]) if get_args(kind) else kind)
-    return inputs.docs.get(last, "")
 
 
 CRDS = ROOT.parent / "shared" / "schemas"

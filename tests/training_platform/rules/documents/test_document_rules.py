@@ -12,7 +12,6 @@ from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import evaluate, program, views_of_plan
 
 QUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
-NETWORK_PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 REFERENCE = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": "rdma-0"}
 CLUSTER = "gcp:container/cluster:Cluster"
 SERVICE = "kubernetes:core/v1:Service"
