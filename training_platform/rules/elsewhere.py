@@ -113,8 +113,8 @@ def _other_projects(program: Program) -> Iterator[Draft]:
         project = resource.inputs.get("project")
         if resource.own_line is not None and isinstance(project, str) and project not in projects:
             projects.add(project)
-            message = f"is {project}, which no stack file names: its limits, grants and networks are unknown"
-            yield finding(resource, "project", message, allowed=_ALLOWED, unjudged=_OTHER_PROJECT)
+            message = f"{resource.name} is in {project}, which no stack file names: limits and grants are unknown there"
+            yield finding(resource, "project", message, allowed="a project of a stack", unjudged=_OTHER_PROJECT)
 
 
 def _interfaces(pool: NodePoolView, program: Program) -> Iterator[Draft]:

@@ -99,7 +99,7 @@ def _unmounted_output(job: ResolvedJob) -> Iterator[Draft]:
         return
     if any(mount.source.bucket == spec.output and not mount.read_only for mount in spec.mounts):
         return
-    message = "is a URL in OUTPUT_URI, to which torch.save() cannot write, and on GKE the job does not mount it"
+    message = "reaches the program as a URL, to which torch.save() cannot write, and the job does not mount it on GKE"
     allowed = f"mounts: [{{name: output, source: {{bucket: {spec.output}}}}}], or a library that writes to gs://"
     yield finding(job, ("output",), message, rule=JOB_OUTPUT, severity="note", allowed=allowed)
 
