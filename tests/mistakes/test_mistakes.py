@@ -123,7 +123,7 @@ def test_teams_of_a_deleted_environment_have_one_finding_and_no_other_environmen
     output = check(root, "stacks/")[1]
 
     assert "'prod' is not an environment: there is no stacks/Pulumi.prod.yaml" in output
-    assert "and 3 more that follow from it: jobs/nlp/pretrain.yaml" in output
+    assert "Causes 3 more findings: jobs/nlp/pretrain.yaml" in output
     assert "Nearest" not in output
 
 

@@ -18,7 +18,7 @@ from training_platform.config.model.environment import Environment
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.declaration import RULES
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.section import listed
+from training_platform.config.reading.section import counted, listed
 from training_platform.quota.ledger import CapacityLine, FileLine, ProjectLedger
 from training_platform.resources.plan import OWN_RESOURCES
 from training_platform.rules.exemptions import Exempted
@@ -227,10 +227,9 @@ def following(findings: Sequence[Finding]) -> str:
     subjects = (identity(row)[-1] if row.place == row.follows else row.place for row in findings)
     counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
     places = [f"{place} ({count} findings)" if count > 1 else place for place, count in counts.items()]
-    verb = "follows" if len(findings) == 1 else "follow"
-    return (
-        f"and {len(findings):,} more that {verb} from it: {listed(places, max_names=_MOST_PLACES)}" if findings else ""
-    )
+    if not findings:
+        return ""
+    return f"Causes {counted(len(findings), 'more finding')}: {listed(places, max_names=_MOST_PLACES)}"
 
 
 class FindingGroup(NamedTuple):
@@ -298,8 +297,8 @@ def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:
 
     def split(findings: Iterable[Finding], before: tuple[Known, ...]) -> dict[str, Any]:
         aside = [Known(finding, reasons[id(finding)]) for finding in findings if id(finding) in reasons]
-        counted = tuple(finding for finding in findings if id(finding) not in reasons)
-        return {"findings": counted, "known": (*before, *aside)}
+        remaining = tuple(finding for finding in findings if id(finding) not in reasons)
+        return {"findings": remaining, "known": (*before, *aside)}
 
     stacks = tuple(replace(stack, **split(stack.findings, stack.known)) for stack in report.stacks)
     return replace(report, stacks=stacks, **split(report.findings, report.known))

@@ -39,10 +39,18 @@ _PARTS = part_commands()
 class App(Commands):
     """The commands of the core, followed by those of parts."""
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # as click calls it
-        """Write the commands in two groups."""
-        self.format_section(formatter, "Commands", _CORE)
-        self.format_section(formatter, "Commands of parts", _PARTS)
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; an error names the groups that have a command of the name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand:
+            groups = [group for group in self.commands if args[0] in getattr(self.commands[group], "commands", ())]
+            if not groups:
+                raise
+            names = " or ".join(f"'{group} {args[0]}'" for group in groups)
+            raise click.NoSuchCommand(args[0], f"No such command {args[0]!r}. Did you mean {names}?", ctx=ctx) from None
 
 
 _COMMANDS = LateCommands({**_CORE, **_PARTS})

@@ -10,6 +10,7 @@ A file that cannot be read or is rejected exempts nothing, and a check reports t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -360,6 +361,14 @@ class Exemptions:
             if row.accepts(act, cause, kind, stack):
                 return entry
         return None
+
+    def of_another_value(self, act: LossPlace) -> str:
+        """Return where an acknowledgement names an act's field or resource with another new value; empty if none."""
+        for entry in self.entries:
+            row = entry.exemption
+            if isinstance(row, Acknowledgement) and row.place._replace(becomes=act.becomes) == act != row.place:
+                return f"{FILE}:{entry.position.line} has becomes: {json.dumps(row.place.becomes)}"
+        return ""
 
     def of(self, finding: Finding) -> ExemptionEntry | None:
         """Return the first exemption that covers a finding today."""

@@ -57,6 +57,22 @@ def test_only_the_jobset_goes_to_standard_output(root: Path) -> None:
     assert result.stderr.startswith("# asks for 16 nvidia.com/gpu of h100 in gpus (2 VMs)")
 
 
+def test_a_rendering_says_that_only_a_submission_uploads_the_source(root: Path) -> None:
+    (root / "train.py").write_text("print('step 1')\n")
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(
+        JOB.replace("image: registry.example.com/train:1", "source: {file: train.py}").replace(
+            "command: [train]", "output: checkpoints"
+        )
+    )
+
+    result = job(root, "render", "jobs/vision/train.yaml", "--target", "gke")
+
+    archive = re.search(r"gs://\S+/sources/\w+/train-0\.tar\.gz", result.stdout)
+    assert archive
+    assert f"# its source is uploaded by job submit only, to {archive[0]}\n" in result.stderr
+
+
 def test_a_custom_job_is_yaml_or_json_and_its_charges_are_beside_it(root: Path) -> None:
     result = job(root, "render", "jobs/vision/train.yaml", "--target", "vertex")
 

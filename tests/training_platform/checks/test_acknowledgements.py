@@ -317,6 +317,10 @@ def test_an_acknowledged_retirement_is_stale_once_it_keeps_less(ending: Reposito
     everything = end(ending, keeps="")
 
     assert {finding.becomes for finding in everything} == {"2026-12-01, keeps nothing"}
+    assert {
+        f'stacks/exemptions.yaml:2 has becomes: "2026-12-01, keeps {KEEPS}"' in (row.allowed or "")
+        for row in everything
+    } == {True}
     assert [kinds for finding in everything for _, kinds in finding.takes] == [
         ("data", "jobs", "promises", "protection")
     ]

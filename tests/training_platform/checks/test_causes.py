@@ -95,7 +95,7 @@ def test_findings_that_miss_an_unreadable_file_are_reported_only_with_it(
 
     (failure,) = checked.failures
     assert failure.startswith(f"{file}:")
-    assert f".\n  and {following[1]} more that follow" in failure
+    assert f".\n  Causes {following[1]} more finding" in failure
     assert following[0] in failure
     assert [finding for finding in checked.all_findings() if "is not" in finding.message] == []
     assert checked.exit_code() == 2
@@ -138,7 +138,7 @@ def test_a_terminal_shows_what_follows_in_one_line_and_all_of_it_with_verbose(ve
     printed = capture.get()
     follow = sum(finding.follows is not None for finding in checked.all_findings())
     assert follow == 4
-    assert printed.count(f"and {follow} more that follow from it: {DEV}:") == (not verbose)
+    assert printed.count(f"Causes {follow} more findings: {DEV}:") == (not verbose)
     assert printed.count("[quota-exceeded]") == (follow if verbose else 0)
     assert printed.count("[pool-zone]") == 1
 

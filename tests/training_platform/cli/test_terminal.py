@@ -56,6 +56,7 @@ def job(tmp_path: Path) -> Path:
         (("check", "prod-vision"), "time: is not a field of this section [job-model]"),
         (("job", "check"), "Nearest: gke.max_run_hours or vertex.timeout_hours"),
         (("init", "pool", "prod"), "--machine-type is missing: Machine type, or accelerator such as h100 or tpu-v5e."),
+        (("submit", "jobs/vision/wrong.yaml"), "No such command 'submit'. Did you mean 'job submit'?"),
         (("check", "prod-visoin"), "training-platform: There is no stack prod-visoin. There are:"),
         (("check", "stacks/Pulumi.prod.yaml"), "Nearest: prod."),
         (("check", "production"), "Nearest: prod."),

@@ -111,7 +111,7 @@ class ActTeller:
         losses = [loss for of_kind in by_kind.values() for loss in of_kind]
         is_error = kind == "stack" or any(self._protects(loss.causes[0], loss.effect.kind) for loss in losses)
         takes = _taken(losses)
-        allowed = _allowed(_place(causes), missing) if kind in LOSS_RULES else None
+        allowed = self._allowed(_place(causes), missing) if kind in LOSS_RULES else None
         owners = [name for name, _ in takes if name != cause.stack]
         if allowed and owners and self._is_of_team(cause):
             allowed += f", merged before this change: {listed(owners)} has to consent"
@@ -145,6 +145,16 @@ class ActTeller:
                 yield from (stack.at(path[:2]), stack.at((*path[:2], "node_pools")), stack.at(path[:4]))
             if path[:1] == ("filestore",) and len(path) > 1:
                 yield stack.at(promised_of(str(path[1])))
+
+    def _allowed(self, place: LossPlace, missing: Iterable[Loss]) -> str:
+        lacking = [f"{', '.join(kinds)} of {stack}" for stack, kinds in _taken(missing)]
+        if lacking:
+            return f"the losses that its acknowledgement in stacks/exemptions.yaml does not list: {'; '.join(lacking)}"
+        resource = f"resource: {json.dumps(place.resource)}, " if place.resource else ""
+        allowed = f"an acknowledgement in stacks/exemptions.yaml with {resource}becomes: {json.dumps(place.becomes)}"
+        if other := self.exemptions.of_another_value(place):
+            allowed += f" ({other})"
+        return allowed
 
     def _message(self, causes: Sequence[Cause], by_kind: Mapping[EffectKind, Sequence[Loss]]) -> str:
         """Return what an act takes, from whom, by which change of the file, and what that means."""
@@ -323,14 +333,6 @@ def _taken(losses: Iterable[Loss]) -> tuple[tuple[str, tuple[LossKind, ...]], ..
     return tuple(
         (stack, tuple(kind for kind in RULES_OF_LOSSES if kind in kinds)) for stack, kinds in sorted(by_stack.items())
     )
-
-
-def _allowed(place: LossPlace, missing: Iterable[Loss]) -> str:
-    lacking = [f"{', '.join(kinds)} of {stack}" for stack, kinds in _taken(missing)]
-    if lacking:
-        return f"the losses that its acknowledgement in stacks/exemptions.yaml does not list: {'; '.join(lacking)}"
-    resource = f"resource: {json.dumps(place.resource)}, " if place.resource else ""
-    return f"an acknowledgement in stacks/exemptions.yaml with {resource}becomes: {json.dumps(place.becomes)}"
 
 
 def _verb(cause: Cause, kinds: Iterable[EffectKind]) -> ActVerb:

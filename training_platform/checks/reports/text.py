@@ -165,7 +165,10 @@ def _stacks(stacks: Sequence[StackReport], width: int, today: date) -> Renderabl
                 Text(price(stack.cost)),
             ]
         )
-    price_column = f"price{' (example)' if any(stack.cost.is_example(today) for stack in stacks) else ''}"
+    price_column = "price"
+    if read := min((stack.cost.read for stack in stacks if stack.cost.read), default=None):
+        example = ", example only" if any(stack.cost.is_example(today) for stack in stacks) else ""
+        price_column = f"price (oldest of {read}{example})"
     columns = ("stack", "project", ">resources", "at maximum", price_column)
     return fitting_table(columns, rows, width, drop=("project", "at maximum"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path as FilePath
@@ -19,6 +20,7 @@ from training_platform.parts.jobs.job_checks import Judgement, chosen_target, ju
 from training_platform.parts.jobs.job_model import Target
 from training_platform.parts.jobs.naming import as_run, point_runs
 from training_platform.parts.jobs.resolve import ResolvedJob, read_job
+from training_platform.parts.jobs.source_archive import archive_uri
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +42,16 @@ def render_job(
         return Rendered(findings=tuple(findings))
     chosen = chosen_target(job, target)
     judgement = judge(job, chosen, today)
-    text = ""
-    if not judgement.failed:
-        bodies = _bodies(job, chosen)
-        text = _json_of(bodies) if as_json else "---\n".join(map(yaml_text, bodies))
-    return Rendered(text=text, findings=judgement.findings, notes=judgement.notes)
+    if judgement.failed:
+        return Rendered(findings=judgement.findings, notes=judgement.notes)
+    bodies = _bodies(job, chosen)
+    text = _json_of(bodies) if as_json else "---\n".join(map(yaml_text, bodies))
+    return Rendered(text=text, findings=judgement.findings, notes=(*judgement.notes, *_upload_note(job)))
+
+
+def _upload_note(job: ResolvedJob) -> Iterator[str]:
+    if uri := archive_uri(job):
+        yield f"its source is uploaded by job submit only, to {uri}"
 
 
 def _bodies(job: ResolvedJob, target: Target) -> list[dict[str, Any]]:
