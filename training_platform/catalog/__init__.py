@@ -1,11 +1,12 @@
-"""The catalogue: facts about Google Cloud and in-cluster software that models, quotas and rules rest on.
+"""The catalogue: facts about Google Cloud and in-cluster software on which models, quotas and rules are based.
 
-The facts are data files in ``data/``; the first of these names that somebody reads loads them all, once, into ordinary
-dicts and sets. ``REGIONS`` and ``ZONES`` age: a location may be newer than ``LOCATIONS_READ``, so its absence is worth
-a warning, never a refusal. ``GENERAL_QUOTAS`` holds the quotas that no family owns, by short name; ``QUOTAS`` is
-everything known of any quota, by its id, with the id's source and whether it is certain.
+The facts are data files in ``data/``. The first access to any of the names below loads all files once, into ordinary
+dicts and sets. ``REGIONS`` and ``ZONES`` become outdated: a location may be newer than ``LOCATIONS_READ``. An unknown
+location therefore causes a warning and never an error. ``GENERAL_QUOTAS`` contains the quotas that belong to no
+accelerator family, keyed by short name. ``QUOTAS`` contains every known quota, keyed by its id, with the source of the
+id and whether it is verified.
 
-GPUs that are attached to CPU machines (T4) have no row in ``MACHINE_TYPES``: ``catalog.attachments``.
+GPUs that are attached to CPU machines (T4) have no row in ``MACHINE_TYPES``: see ``catalog.attachments``.
 """
 
 from __future__ import annotations

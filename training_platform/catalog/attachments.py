@@ -1,8 +1,8 @@
-"""Machines of two rows of the catalogue: a CPU machine type, and GPUs attached to it.
+"""Machines made from two rows of the catalogue: a CPU machine type, and GPUs attached to it.
 
-Google Cloud names such a machine by type, accelerator and count, so ``MACHINE_TYPES`` has no row of it: ``attached``
-makes one. ``with_gpus`` and ``as_asked`` find it by name. Local SSD, which is optional on them, is left out as it is on
-CPU machines.
+Google Cloud identifies such a machine by machine type, accelerator and count, so ``MACHINE_TYPES`` has no row for it.
+``attached`` creates the row from two rows; ``with_gpus`` and ``as_asked`` do so from names. Local SSD is optional on
+these machines and is left out, as it is for CPU machines.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ _CPUS: Final = re.compile(
     r"(standard|highmem|highcpu|custom)(-\d+){1,2}(-ext)?(-lssd)?(-metal)?"
     r"|(m1|m2|m3|m4|x4)-(ultramem|megamem|hypermem|highmem)-\d+(-metal)?|z3-(highmem|standard)-\d+(-\w+)*(-metal)?"
 )
-"""The form of CPU machine types to which no GPU can be attached; N1 takes GPUs and does not match.
+"""The names of CPU machine types to which no GPU can be attached. N1 accepts GPUs and does not match.
 
-Source: GKE cluster-autoscaler 7d25050, machine families, and its families that take GPUs; the rest general knowledge.
+Source: the machine families of GKE cluster-autoscaler 7d25050, and its list of families that accept GPUs. Everything
+else is general knowledge.
 """
 
 
 def is_without_gpus(machine_type: str | None) -> bool:
-    """Whether a machine type, in the catalogue or not, is a CPU machine type to which no GPU can be attached."""
+    """Return True if this is a CPU machine type to which no GPU can be attached, in the catalogue or not."""
     return _CPUS.fullmatch(machine_type or "") is not None
 
 
 def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return the numbers of these GPUs that a VM of this type can have, rising; none if they do not combine."""
+    """Return the numbers of these GPUs that a VM of this type can have, in rising order.
+
+    The result is empty if the two do not combine.
+    """
     attachment = accelerator.attachment
     family = machine.name.rpartition("-")[0]
     if attachment is None or machine.accelerator is not None or family not in attachment.families:
@@ -44,7 +48,10 @@ def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...
 
 
 def vertex_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return the numbers of these GPUs that Vertex AI gives a VM of this type, rising; none if they do not combine."""
+    """Return the numbers of these GPUs that Vertex AI offers for a VM of this type, in rising order.
+
+    The result is empty if the two do not combine.
+    """
     attachment = accelerator.attachment
     if attachment is None or not machine.vertex or not gpu_counts(machine, accelerator):
         return ()
@@ -52,7 +59,7 @@ def vertex_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, 
 
 
 def attached(machine: MachineType, accelerator: Accelerator, count: int) -> MachineType | None:
-    """Return the row of a machine type with GPUs, under the type's own name; None if the pair does not exist."""
+    """Return the row of a machine type with GPUs, named after the machine type; None if they do not combine."""
     attachment = accelerator.attachment
     if attachment is None or count not in gpu_counts(machine, accelerator):
         return None
@@ -83,7 +90,7 @@ def attached(machine: MachineType, accelerator: Accelerator, count: int) -> Mach
 
 @lru_cache(maxsize=1024)
 def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> MachineType:
-    """Return the row of a machine type with the GPUs attached to it, or its own row if they do not combine.
+    """Return the row of a machine type with the GPUs attached to it, or without them if the two do not combine.
 
     Raises KeyError for a machine type outside the catalogue.
     """
@@ -95,7 +102,10 @@ def with_gpus(machine_type: str, gke_label: str | None, count: int | None) -> Ma
 
 
 def of_vertex(machine_type: str | None, accelerator_type: str | None, count: int | None) -> MachineType | None:
-    """Return a machine type's row, or None, with GPUs by Vertex AI's name for them: see ``with_gpus``."""
+    """Return the row of a machine type with its GPUs, or None for an unknown machine type.
+
+    ``accelerator_type`` is Vertex AI's name of the GPU. See ``with_gpus``.
+    """
     if machine_type not in MACHINE_TYPES:
         return None
     gpu = vertex_gpu(accelerator_type)
@@ -103,17 +113,17 @@ def of_vertex(machine_type: str | None, accelerator_type: str | None, count: int
 
 
 def vertex_gpu(accelerator_type: str | None) -> Accelerator | None:
-    """Return the GPU with Vertex AI's name, or None if the catalogue lacks it."""
+    """Return the GPU with this Vertex AI name, or None if the catalogue does not have it."""
     named = (row for row in ACCELERATORS.values() if row.vertex and row.vertex.accelerator_type == accelerator_type)
     return next(named, None) if accelerator_type else None
 
 
 @lru_cache(maxsize=1024)
 def as_asked(machine_type: str, accelerator: str | None, count: int) -> MachineType:
-    """Return the row of a CPU machine type with ``count`` named GPUs, whether or not the combination exists.
+    """Return the row of a CPU machine type with ``count`` GPUs, even if Google Cloud does not offer the combination.
 
-    What nobody has is made up from both rows, so that a program builds of it and a rule can say what is wrong. Without
-    an ``accelerator`` nothing is attached. Raises KeyError for names outside the catalogue.
+    The row of a combination that does not exist is composed from both rows, so a program can be built and a rule can
+    report the error. Without an ``accelerator`` nothing is attached. Raises KeyError for names outside the catalogue.
     """
     machine = MACHINE_TYPES[machine_type]
     if accelerator is None:
@@ -127,7 +137,7 @@ def _fitting(machine: MachineType, counts: Iterable[GpuCount]) -> tuple[int, ...
 
 
 def _price(host: Price | None, gpu: Price | None, count: int) -> Price | None:
-    """Return the price of the whole VM, for the capacities and regions in which both parts have a price."""
+    """Return the price of the whole VM for each capacity and region in which both parts have a price."""
     if host is None or gpu is None:
         return None
     usd = {

@@ -1,6 +1,6 @@
-"""Rows of the catalogue as sheets of facts for people: fields with units, and marks on unverified facts.
+"""Rows of the catalogue as fact sheets for people: fields with their units, and marks on unverified facts.
 
-A sheet is made from the fields of a row's type, so a new field or a new family shows without a change here.
+A sheet is generated from the fields of the row's type, so a new field or family appears without a change here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS: Mapping[str, str] = {
     "image": "images",
     "model server": "model_servers",
 }
-"""The kinds of rows, and their attributes of the catalogue."""
+"""The kinds of rows, and the attribute of the catalogue that contains each kind."""
 
 _SUFFIXES = {
     "_gb": "GB",
@@ -57,7 +57,7 @@ _OWN = ("name", "source", "calendar")  # fields that the sheet shows separately;
 
 
 class Fact(NamedTuple):
-    """One fact of a row: the dotted field, its value, its unit, and whether it lacks a primary source."""
+    """One fact of a row: the dotted field name, its value, its unit, and whether it has no primary source."""
 
     field: str
     value: Value
@@ -67,7 +67,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """All facts of one name in the catalogue."""
+    """All facts that the catalogue has about one name."""
 
     kind: str
     name: str
@@ -75,12 +75,12 @@ class Sheet:
     source: str
 
     def value(self, field: str) -> Value:
-        """Return the value of a field, or None if the row lacks it."""
+        """Return the value of a field, or None if the row does not have the field."""
         return next((fact.value for fact in self.facts if fact.field == field), None)
 
     @property
     def unverified(self) -> tuple[str, ...]:
-        """The fields without a primary source, or with sources that disagree."""
+        """The fields that have no primary source or on which the sources disagree."""
         return tuple(fact.field for fact in self.facts if fact.unverified)
 
 
@@ -102,19 +102,19 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
 
 
 class Decision(NamedTuple):
-    """How to verify a fact without a primary source: a command and its result, or the reason why none can."""
+    """How to verify a fact that has no primary source: a command and its result, or why it cannot be verified."""
 
     command: str = ""
     says: str = ""
     reason: str = ""
 
     def __str__(self) -> str:
-        """Return the sentence for people."""
+        """Return the decision as a sentence."""
         return f"`{self.command}` shows {self.says}" if self.command else f"no command: {self.reason}"
 
 
 def decision(kind: str, field: str) -> Decision | None:
-    """Return how to verify a fact, by ``deciding.yaml``, or None if the file lacks it."""
+    """Return how to verify a fact according to ``deciding.yaml``, or None if the file does not mention it."""
     for row in table(__file__, "deciding.yaml"):
         if any(fnmatchcase(f"{kind} {field}", pattern) for pattern in row["facts"]):
             return Decision(**{key: " ".join(row[key].split()) for key in Decision._fields if key in row})
@@ -122,14 +122,14 @@ def decision(kind: str, field: str) -> Decision | None:
 
 
 def in_code() -> Iterator[tuple[str, str, Decision]]:
-    """Yield the facts that code marks as unverified, with their file and how to verify each."""
+    """Yield the facts that are marked as unverified in code, each with its file and how to verify it."""
     for file, rows in table(__file__, "deciding-code.yaml").items():
         for row in rows:
             yield file, row["fact"], Decision(**{key: row[key] for key in Decision._fields if key in row})
 
 
 def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], list[str]]:
-    """Return the names of the rows that have each unverified fact, by kind and field."""
+    """Return the names of the rows that have each unverified fact, keyed by kind and field."""
     names: dict[tuple[str, str], list[str]] = {}
     for sheet in sheets(catalog):
         for field in sheet.unverified:
@@ -138,7 +138,7 @@ def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], li
 
 
 def _of_machine(row: Any) -> Iterator[Fact]:
-    """Yield the facts derived from a machine's fields: its slices with their VMs, and further provisioning models."""
+    """Yield the facts derived from a machine's fields: slices with their VMs, and further provisioning models."""
     if not isinstance(row, MachineType):
         return
     if shapes := list(legal_topologies(row)):
@@ -153,7 +153,7 @@ def _of_machine(row: Any) -> Iterator[Fact]:
 
 
 class _FactWalk:
-    """Walks a row and the rows that it refers to; a mark on a part covers everything in it."""
+    """Walks a row and the rows that it refers to. A mark on a part applies to everything in that part."""
 
     def __init__(self, quotas: Mapping[QuotaId, Quota]) -> None:
         self._quotas = quotas
@@ -184,7 +184,7 @@ class _FactWalk:
 
 
 def _marked(path: str, marks: Iterable[str]) -> bool:
-    """Whether a mark names a field or a part that it is in; ``price.spot`` means the spot figures."""
+    """Return True if a mark names the field or a part that contains it; ``price.spot`` means all spot prices."""
     plain = path.replace("price.usd.", "price.")
     return any(name == mark or name.startswith(f"{mark}.") for mark in marks for name in (path, plain))
 

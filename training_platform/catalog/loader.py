@@ -1,6 +1,7 @@
-"""The whole catalogue from a folder of data files, checked while it is read.
+"""Loads the whole catalogue from a folder of data files and checks it.
 
-A data file holds any of these sections; rows of all files are joined, and none may be written twice::
+A data file contains any of the sections below. The rows of all files are joined, and each row may be written only
+once::
 
     quotas:            name -> fields of QuotaId (dimensions as a mapping), source, unverified
     accelerators:      name -> fields of Accelerator; a quota is written as its name
@@ -56,14 +57,14 @@ _PLAIN: Mapping[str, type[CatalogRow]] = {
     "releases": Release,
     "service_prices": ServicePrice,
 }
-"""Sections with rows that have only fields."""
+"""The sections whose rows contain only fields."""
 SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
 
 
 class Typed(Mapping[str, T]):
-    """The rows of a section by name, each converted to its type at first use, since a command needs few of them.
+    """The rows of a section, keyed by name. Each is converted to its type at first use, since a command needs few rows.
 
-    Raises ``CatalogError`` for a row that is wrong.
+    Raises ``CatalogError`` for an invalid row.
     """
 
     def __init__(self, rows: Rows, typed: Callable[[str, object, DataPosition], T]) -> None:
@@ -91,7 +92,7 @@ class Typed(Mapping[str, T]):
 
 
 class Catalog:
-    """All rows of a folder's data files by name; ``general_quotas`` are the quotas that no family owns."""
+    """All rows of a folder's data files, keyed by name."""
 
     boot_disk_limits: Mapping[str, BootDiskLimits]
     chart_ports: Mapping[str, ChartPorts]
@@ -138,7 +139,7 @@ class Catalog:
 
     @cached_property
     def zones(self) -> frozenset[str]:
-        """The zones of the general list and of every row that names one."""
+        """The zones of the general list and all zones that other rows name."""
         zones = {f"{region}-{end}" for region, ends in self._locations.zones.items() for end in ends.split()}
         for machine in self._plain(self._machines):
             zones.update(machine.get("zones", ()), machine.get("missing_zones", ()))
@@ -148,7 +149,7 @@ class Catalog:
 
     @cached_property
     def regions(self) -> frozenset[str]:
-        """The regions of those zones, and of every row that names one without a zone."""
+        """The regions of those zones, and all regions that rows name without a zone."""
         regions = {*self._locations.zones, *map(region_of, self.zones)}
         for machine in self._plain(self._machines):
             regions.update(machine.get("regions", ()))
@@ -165,7 +166,7 @@ class Catalog:
 
     @staticmethod
     def _plain(rows: Rows) -> Iterator[Plain]:
-        """Yield rows without converting them to their types, which would take most of the time."""
+        """Yield rows without converting them to their types. The conversion would take most of the time."""
         return (cast("Plain", row) for row, _ in rows.values())
 
 
@@ -189,12 +190,12 @@ class _Locations:
 
 @cache
 def default() -> Catalog:
-    """Return the catalogue beside this file, read once."""
+    """Return the catalogue in this package, which is read only once."""
     return Catalog(Path(__file__).parent / "data")
 
 
 def load(folder: Path) -> Catalog:
-    """Read every row of every ``*.yaml`` of a folder. Raises ``CatalogError`` at the first error."""
+    """Read every row of every ``*.yaml`` file in a folder. Raises ``CatalogError`` at the first error."""
     catalog = Catalog(folder)
     for section in SECTIONS:
         if section != "locations":
@@ -243,7 +244,7 @@ def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, DataPosition]]]
 
 @dataclass(frozen=True, kw_only=True)
 class UnitPrices:
-    """List prices in USD per hour of one vCPU and one GB of RAM by region, on demand and reserved."""
+    """List prices in USD per hour of one vCPU and of one GB of RAM, keyed by region, for on-demand and reserved VMs."""
 
     usd_per_vcpu: dict[str, float]
     usd_per_gb: dict[str, float]
@@ -253,7 +254,7 @@ class UnitPrices:
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The numbers of vCPUs of a CPU family, those that ``vertex`` accepts, and GB of RAM per vCPU."""
+    """The vCPU counts of a CPU family, the vCPU counts that ``vertex`` accepts, and the GB of RAM per vCPU."""
 
     vcpus: tuple[int, ...]
     gb_per_vcpu: float
@@ -262,7 +263,7 @@ class Sizes:
 
 
 def rows_of(group: str, row: object, place: DataPosition) -> Iterator[tuple[str, Plain]]:
-    """Yield name and fields of each machine type in a group, as plain values."""
+    """Yield the name and the fields of each machine type in a group, as plain values."""
     plain = mapping(row, place)
     known_keys(plain, ("shared", "rows", "sizes"), place)
     if ("rows" in plain) == ("sizes" in plain):
@@ -278,7 +279,7 @@ def rows_of(group: str, row: object, place: DataPosition) -> Iterator[tuple[str,
 
 
 def check_machine(machine: MachineType, disk_types: Collection[str], place: DataPosition) -> None:
-    """Raise ``CatalogError`` for a row with contradictory parts, which types cannot detect."""
+    """Raise ``CatalogError`` for a row whose parts contradict each other in a way that types cannot detect."""
     accelerator = machine.accelerator
     topology = machine.single_host
     rule = accelerator.topologies if accelerator is not None else None
@@ -315,7 +316,7 @@ def _sized(sizes: Sizes, vcpus: int) -> Plain:
 
 
 def _merged(shared: Plain, overrides: Plain) -> Plain:
-    """Return a row merged over the fields that its group shares, key by key down to lists and plain values."""
+    """Return a group's shared fields, overridden by the fields of a row; nested mappings are merged key by key."""
     merged = dict(shared)
     for key, value in overrides.items():
         below = shared.get(key)

@@ -1,4 +1,4 @@
-"""Regions and zones by their names."""
+"""Functions for the names of regions and zones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z\d]+")
 
 
 def is_zone(location: str) -> bool:
-    """Whether a name has the form of a zone; ``ZONES`` has the zones that are known to exist."""
+    """Return True if a name has the form of a zone. ``ZONES`` lists the zones that are known to exist."""
     return _ZONE.fullmatch(location) is not None
 
 
@@ -25,13 +25,13 @@ def region_of(location: str) -> str:
 
 
 def serves(location: str, region: str) -> bool:
-    """Whether a location of Artifact Registry is the region, or its multi-region."""
+    """Return True if an Artifact Registry location is the region or the multi-region that contains it."""
     outside = MULTI_REGIONS.get(location)
     return location == region or (outside is not None and region.startswith(f"{location}-") and region not in outside)
 
 
 def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:
-    """Return zones in the order in which they can replace one: its region's, its continent's, all others."""
+    """Return zones in the order of preference to replace a zone: same region, same continent, all others."""
     region = region_of(zone)
     continent = zone.partition("-")[0]
     return sorted(zones, key=lambda other: (region_of(other) != region, other.partition("-")[0] != continent, other))

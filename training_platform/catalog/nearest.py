@@ -1,4 +1,4 @@
-"""The valid value that was probably meant."""
+"""Finds the valid value that was probably meant."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ALSO_CALLED = {
     "dws": "flex-start",
     "calendar": "reservation",
 }
-"""Other names of a value: preemptible VMs came before spot; Dynamic Workload Scheduler starts flex-start VMs, and its
-calendar mode is a reservation.
+"""Other names of a value.
 
-Tiers have aliases (Filestore docs, service tiers).
+Spot VMs succeeded preemptible VMs. Dynamic Workload Scheduler provides flex-start VMs, and its calendar mode is a
+reservation. Tiers have aliases (Filestore docs, service tiers).
 """
 _NUMBER = re.compile(r"\d+")
 
@@ -26,9 +26,14 @@ _NUMBER = re.compile(r"\d+")
 def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed value that was probably meant by ``name``, or None; letter case is ignored.
 
-    That is the one by another name of it or of its end, the only one that begins so, or the one that reads most like
-    it, of those that begin so if there are any: where only numbers differ, the nearest of several that read alike; else
-    the first. Where none reads like it, that is a part of it, or its beginning.
+    The first of these that exists is returned:
+
+    - the only value that an alias of ``name`` (``dws`` for ``flex-start``) matches completely or at its end
+    - the only value that begins with ``name``
+    - the most similar value that differs from ``name`` only in its numbers
+    - the most similar of the values that begin with ``name``, or of all values if none does
+    - a value that is one of the parts of ``name``
+    - a value with which ``name`` begins
     """
     by_folded = {value.casefold(): value for value in sorted(allowed)}
     folded = name.strip().casefold()
@@ -52,7 +57,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
 
 
 def _likest(name: str, values: Iterable[str], cutoff: float) -> str | None:
-    """Return the value most similar to a name, the first of several; None if none reaches ``cutoff``."""
+    """Return the value that is most similar to a name, the first in a tie; None if none reaches ``cutoff``."""
     matcher = SequenceMatcher(b=name)
     likest = None
     best = cutoff - 1e-9
@@ -74,7 +79,7 @@ def same_letters(name: str, other: str) -> int:
 
 
 def _apart(name: str, other: str) -> tuple[float, list[tuple[int, int]]]:
-    """Return the sorting key of a candidate: dissimilarity, then distance of numbers, the larger of two first."""
+    """Return the sorting key of a candidate: dissimilarity, then numerical distance, then the larger number."""
     pairs = zip(map(int, _NUMBER.findall(name)), map(int, _NUMBER.findall(other)), strict=True)
     return -SequenceMatcher(a=other, b=name).ratio(), [
         (abs(number - other_number), -number) for number, other_number in pairs

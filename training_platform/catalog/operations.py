@@ -1,4 +1,4 @@
-"""The operations of the platform's principals in Google Cloud: ``operations.yaml``."""
+"""The operations that the platform's principals perform in Google Cloud, read from ``operations.yaml``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from training_platform.catalog.types import Json
 
 @dataclass(frozen=True)
 class Principal:
-    """A principal, the pattern of its members in policies, and the methods of each of its operations.
+    """A principal, the pattern of its members in policies, and the methods that each of its operations calls.
 
-    ``excess`` says of a role, by its name, why the principal has more than its operations use.
+    ``excess`` is keyed by role and gives the reason why the role grants more than the principal's operations use.
     """
 
     title: str
@@ -24,13 +24,13 @@ class Principal:
 
     @property
     def methods(self) -> frozenset[str]:
-        """Every method that it calls."""
+        """All methods that the principal calls."""
         return frozenset(method for methods in self.operations.values() for method in methods)
 
 
 @cache
 def principals() -> Mapping[str, Principal]:
-    """Return the principals by name."""
+    """Return the principals, keyed by name."""
     rows: Json = table(__file__, "operations.yaml")
     return {
         name: Principal(
@@ -48,5 +48,5 @@ def _methods(collections: Json) -> tuple[str, ...]:
 
 
 def called_methods() -> frozenset[str]:
-    """Return the methods of all principals."""
+    """Return the methods that any principal calls."""
     return frozenset(method for principal in principals().values() for method in principal.methods)

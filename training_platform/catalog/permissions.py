@@ -1,7 +1,8 @@
-"""IAM permissions: those that Google's methods require, and those of its predefined roles.
+"""IAM permissions: those that Google's methods require, and those that its predefined roles contain.
 
-``permissions.yaml`` beside this file has the rows, restricted to what the platform's principals call and to the roles
-that they are granted; ``python -m tools.permissions`` writes it from public dumps, with rows by hand and their reasons.
+``permissions.yaml`` contains the rows, limited to the methods that the platform's principals call and the roles that
+they are granted. ``python -m tools.permissions`` generates it from public dumps, and from rows written by hand with
+their reasons.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from training_platform.catalog.types import Json
 class Need(NamedTuple):
     """A permission that a method requires.
 
-    ``field`` is that of the request which names the resource; it is empty for the resource of the path, and a field
-    that is not set requires nothing. ``agent`` is the account of Google's that needs the permission in place of the
-    caller, by its name. With ``foreign`` only a resource of another project requires it; with ``kind`` only one of that
-    collection, ``views``.
+    - ``field`` is the field of the request that names the resource. It is empty if the URL path names the resource. A
+      field that is not set in the request requires no permission.
+    - ``agent`` is the name of the Google service agent that needs the permission instead of the caller.
+    - ``foreign`` limits the requirement to resources of another project.
+    - ``kind`` limits the requirement to resources of one collection, for example ``views``.
     """
 
     permission: str
@@ -32,16 +34,17 @@ class Need(NamedTuple):
 
 
 class Role(NamedTuple):
-    """A predefined role: the number of its permissions, and those that some method here requires."""
+    """A predefined role: the number of its permissions, and those of its permissions that a method here requires."""
 
     total: int
     permissions: frozenset[str]
 
 
 class Agent(NamedTuple):
-    """A Google account in each project: its e-mail with ``{}`` for the project number, and Google's grants.
+    """A service agent, which is an account of Google's in each project: its e-mail and the roles that Google grants it.
 
-    Google grants the roles in the project once the API ``of`` is enabled there.
+    The e-mail contains ``{}`` for the project number. Google grants the roles in the project when the API ``of`` is
+    enabled there.
     """
 
     email: str
@@ -51,7 +54,7 @@ class Agent(NamedTuple):
 
 @dataclass(frozen=True)
 class Permissions:
-    """Every row of the file. ``unverified`` are methods whose row has a single source."""
+    """All rows of the file. ``unverified`` contains the methods whose row has only one source."""
 
     methods: Mapping[str, tuple[Need, ...]]
     unverified: frozenset[str]
@@ -74,7 +77,7 @@ def permissions() -> Permissions:
 
 
 def permissions_of(role: str) -> frozenset[str]:
-    """Return the permissions of a predefined role that some method here requires; none for an unknown role."""
+    """Return those permissions of a predefined role that a method here requires; empty for an unknown role."""
     predefined = permissions().roles.get(role)
     return predefined.permissions if predefined else frozenset()
 
@@ -84,6 +87,6 @@ def _need(row: str | Json) -> Need:
 
 
 def _held(collections: Mapping[str, str]) -> Iterator[str]:
-    """Yield the permissions of a role, from the form ``storage.objects: get list``."""
+    """Yield the permissions of a role, which the file writes as ``storage.objects: get list``."""
     for collection, verbs in collections.items():
         yield from (f"{collection}.{verb}" for verb in verbs.split())

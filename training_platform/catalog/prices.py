@@ -1,4 +1,4 @@
-"""Prices per hour of machines, disks, file systems and network parts: estimates from dated list prices."""
+"""Estimated hourly prices of machines, disks, file systems and network components, based on dated list prices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEFT_OUT = (
     "traffic", "backups", "buckets without size_gib", "claims on classes without a bound",
     "Vertex AI's own fee and disks",
 )  # fmt: skip
-"""Costs that no sum includes, so every sum is a lower bound."""
+"""Costs that no total includes. Every total is therefore a lower bound."""
 FRESH_DAYS = 90  # of the catalogue's prices; older ones are examples
 HOURS_OF_MONTH = 730  # as Google's pages on prices count
 EXAMPLES = f"the catalogue's prices are examples, older than {FRESH_DAYS} days; stacks/prices.yaml takes today's"
@@ -25,9 +25,12 @@ LOCAL_SSD_SERVICE = "local-ssd"
 class PriceBook:
     """An organisation's own prices and discounts, which take precedence over the catalogue's list prices.
 
-    ``machines`` are USD per VM and hour, by machine type, capacity and region; ``services`` USD as the catalogue
-    counts them, by name and region; "*" is any other region. ``discounts`` are shares of the list price that are not
-    paid, by the name of a machine type or service, or ``machines`` and ``services`` for all others.
+    - ``machines`` are in USD per VM and hour, keyed by machine type, capacity and region.
+    - ``services`` are in USD per unit of the catalogue's price, keyed by name and region.
+    - ``discounts`` are the fractions of the list price that are not paid. They are keyed by the name of a machine
+      type or service; the keys ``machines`` and ``services`` apply to all others.
+
+    The region "*" means every other region.
     """
 
     machines: Mapping[str, Mapping[ChargedCapacity, Mapping[str, float]]] = field(default_factory=dict)
@@ -46,12 +49,16 @@ LIST = PriceBook()
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """USD per hour at the minimum and the maximum of machines, of the machines that have a price.
+    """The cost in USD per hour of the minimum and the maximum number of machines, as far as they have a price.
 
-    ``unpriced`` names what has none, ``machines`` the machine types among it, so that a sum is never taken for the
-    whole; ``vms_without`` of ``vms`` have no price. ``unverified`` names what has a price that somebody else read.
-    ``read`` is the date of the oldest price in it, ``shipped`` that of the catalogue's oldest. ``LEFT_OUT`` is never in
-    it.
+    - ``unpriced`` names everything that has no price, so a partial sum is not mistaken for the total.
+    - ``machines`` names the machine types in ``unpriced``.
+    - ``vms_without`` of ``vms`` have no price.
+    - ``unverified`` names everything whose price was read by somebody else.
+    - ``read`` is the date of the oldest price in the sum, and ``shipped`` is the date of the oldest catalogue
+      price in it.
+
+    The costs in ``LEFT_OUT`` are never included.
     """
 
     minimum: float = 0.0
@@ -70,7 +77,7 @@ class Cost:
         return 2 * self.vms_without <= self.vms
 
     def is_example(self, today: date) -> bool:
-        """Whether it includes prices of the catalogue that are so old that they are only examples."""
+        """Return True if the sum includes catalogue prices that are too old to be more than examples."""
         return self.shipped is not None and (today - self.shipped).days > FRESH_DAYS
 
     def __add__(self, other: Cost) -> Cost:
@@ -93,7 +100,7 @@ class Cost:
 def machines_cost(
     machine: MachineType, capacity: ChargedCapacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
 ) -> Cost:
-    """Return the cost of VMs of one type; a reservation costs the same whether or not it is used."""
+    """Return the cost of VMs of one type. A reservation costs the same whether or not it is used."""
     if not max_vms:
         return Cost()
     paid = max_vms if capacity == "reservation" else min_vms
@@ -125,7 +132,7 @@ def machines_cost(
 
 
 def service_cost(name: str, region: str, min_amount: float, max_amount: float, book: PriceBook = LIST) -> Cost:
-    """Return the cost of amounts other than machines: GiB, gateways, addresses, clusters."""
+    """Return the cost of things other than machines: GiB of storage, gateways, addresses, clusters."""
     if not max_amount:
         return Cost()
     listed = default().service_prices.get(name)
@@ -149,13 +156,13 @@ def service_cost(name: str, region: str, min_amount: float, max_amount: float, b
 def local_ssd_cost(
     gib: int, capacity: ChargedCapacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
 ) -> Cost:
-    """Return the cost of VMs' local SSD, of ``gib`` GiB each."""
+    """Return the cost of local SSD for VMs that have ``gib`` GiB each."""
     name = f"{LOCAL_SSD_SERVICE}-spot" if capacity == "spot" else LOCAL_SSD_SERVICE
     return service_cost(name, region, gib * min_vms, gib * max_vms, book)
 
 
 def list_price(machine: MachineType) -> Price | None:
-    """Return the price of a VM, or of its GPUs if no list has the VM; None if no list has either."""
+    """Return the price of a VM, or the price of its GPUs if the VM has none; None if neither has a list price."""
     of_gpus = machine.accelerator.price if machine.accelerator else None
     if machine.price or of_gpus is None:
         return machine.price
@@ -168,8 +175,8 @@ def list_price(machine: MachineType) -> Price | None:
 def hourly_usd(machine: MachineType, capacity: ChargedCapacity, region: str) -> float | None:
     """Return the list price of one VM in USD per hour, or None if the catalogue has none for the region.
 
-    A reservation costs what on-demand costs. Flex-start has no published list price: it counts as on-demand, of
-    which it is at most the whole.
+    A reservation costs the same as on-demand. Flex-start has no published list price. Its price is at most the
+    on-demand price, which is used here.
     """
     price = list_price(machine)
     if price is None:

@@ -1,9 +1,12 @@
-"""Provisioning models besides the four with their own charges, as far as a source says.
+"""Provisioning models other than the four that are charged separately, as far as a source documents them.
 
-Sources: GKE docs, flex-start with queued provisioning (2026-04): wherever flex-start is; Cluster Toolkit v1.95.0 for
-blocks, by the labels that its machines have. Calendar mode is in the machine's own row: Compute API reference,
-Reservation.ReservationMode (2026-01-10), has it for A3 and later GPUs, and for TPUs; Cloud TPU docs, calendar mode,
-name v5e, v5p and v6e (both read 2026-11-21); Compute docs, TPU machines (2026-08-26), TPU 7x for projects let in.
+Sources:
+
+- Flex-start with queued provisioning: GKE docs (2026-04). It is available wherever flex-start is.
+- Blocks: Cluster Toolkit v1.95.0, according to the labels on the machines.
+- Calendar mode is a field of the machine's row. Compute API reference, Reservation.ReservationMode (2026-01-10): A3 and
+  later GPUs, and TPUs. Cloud TPU docs, calendar mode: v5e, v5p and v6e (both read 2026-11-21). Compute docs, TPU
+  machines (2026-08-26): TPU 7x for admitted projects.
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ from training_platform.catalog.types import MachineType
 
 
 class Way(NamedTuple):
-    """A provisioning model, and whether a machine type supports it, or None without a source.
+    """A provisioning model and whether a machine type supports it; ``offered`` is None without a source.
 
-    ``on_request``: Google opens it project by project.
+    ``on_request`` means that Google enables it for individual projects.
     """
 
     name: str
@@ -26,14 +29,14 @@ class Way(NamedTuple):
 
 
 def has_blocks(machine: MachineType) -> bool:
-    """Whether reservations of the machine are known to have blocks, as those with GPUDirect have."""
+    """Return True if reservations of the machine are known to have blocks, which those with GPUDirect have."""
     return machine.gpudirect is not None
 
 
 def further_ways(machine: MachineType) -> tuple[Way, ...]:
-    """Return the further provisioning models of a machine with accelerators; none for another.
+    """Return the additional provisioning models of a machine with accelerators; empty for other machines.
 
-    Sources disagree on queued TPUs. That every block has sub-blocks is not said anywhere.
+    Sources disagree on queued provisioning of TPUs. No source says that every block has sub-blocks.
     """
     if machine.accelerator is None:
         return ()

@@ -1,7 +1,7 @@
-"""Reading data files: YAML with positions of errors, and conversion to the catalogue's types.
+"""Reads data files: YAML with the positions of errors, and conversion to the catalogue's types.
 
-``build`` knows no type by name. It follows the annotations of a dataclass, so a field that is added there may be
-written in the data files, and nothing else may.
+``build`` does not depend on particular types. It follows the annotations of a dataclass: the data files may contain
+exactly the fields of the dataclass.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def table(module: str, name: str) -> Any:
-    """Return the content of a YAML file beside a module; ``module`` is its ``__file__``."""
+    """Return the content of the YAML file ``name`` in a module's folder; ``module`` is the module's ``__file__``."""
     return yaml.load(Path(module).with_name(name).read_text(encoding="utf-8"), Loader=_Fastest)  # noqa: S506 # a safe one
 
 
 class CatalogError(Exception):
-    """A data file of the catalogue is invalid; the message names the file, the key, and what is allowed."""
+    """A data file of the catalogue is invalid. The message names the file, the key, and the allowed values."""
 
 
 class DataPosition(NamedTuple):
@@ -44,18 +44,18 @@ class DataPosition(NamedTuple):
     keys: tuple[str, ...] = ()
 
     def at(self, key: str | int) -> DataPosition:
-        """Return the position of a value below this one."""
+        """Return the position of a value inside this one."""
         return DataPosition(self.file, (*self.keys, str(key)))
 
     def error(self, problem: str) -> CatalogError:
-        """Return the error that reports a problem here."""
+        """Return an error that reports a problem at this position."""
         return CatalogError(f"{self.file.name}: {'.'.join(self.keys) or 'the file'}: {problem}")
 
 
 class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
-    """The safe loader, which refuses a repeated key instead of taking the last.
+    """YAML's safe loader, except that a repeated key is an error instead of replacing the earlier value.
 
-    Mappings, lists and texts, which is nearly all there is, are made here: it takes half as long.
+    Mappings, lists and strings make up nearly all of the content. Constructing them here takes half the time.
     """
 
     def construct_document(self, node: yaml.Node) -> Any:
@@ -69,7 +69,7 @@ class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
         return node.value if node.tag == _TEXT else self.construct_object(node)
 
     def resolve(self, kind: type, value: Any, implicit: Any) -> str:
-        """Return the tag of a node; a plain word is a string without trying YAML's patterns on it."""
+        """Return the tag of a node. A plain word is a string, without a test against YAML's patterns."""
         if kind is yaml.ScalarNode and value[:1].isalpha() and value.lower() not in _MEANT:
             return _TEXT
         return str(super().resolve(kind, value, implicit))
@@ -90,7 +90,7 @@ def read_file(path: Path) -> Plain:
 
 
 def mapping(value: object, place: DataPosition) -> Plain:
-    """Return a value that has to be a mapping with string keys."""
+    """Return a value that must be a mapping with string keys."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise place.error(f"{value!r} is not a mapping with names for keys")
     return value
@@ -107,7 +107,10 @@ def known_keys(values: Iterable[str], allowed: Iterable[str], place: DataPositio
 
 
 def build(cls: type[T], values: object, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> T:
-    """Return a dataclass from plain values; ``references`` has rows by name, for types that are written as a name."""
+    """Return an instance of a dataclass, made from plain values.
+
+    ``references`` contains rows keyed by name, for types that are written as a name.
+    """
     plain = mapping(values, place)
     kinds, required = _shape(cast("type", cls))
     known_keys(plain, kinds, place)
@@ -117,7 +120,7 @@ def build(cls: type[T], values: object, place: DataPosition, references: Mapping
 
 
 class _Kind(NamedTuple):
-    """The conversion of values of an annotation; values of the types in ``right`` need none."""
+    """How the values of an annotation are converted. Values of the types in ``right`` need no conversion."""
 
     hint: Any
     right: tuple[type, ...]
@@ -126,7 +129,7 @@ class _Kind(NamedTuple):
 
 @cache
 def _shape(cls: type) -> tuple[dict[str, _Kind], frozenset[str]]:
-    """Return the kind of each field, and the fields without a default."""
+    """Return the kind of each field, and the names of the fields without a default."""
     hints = get_type_hints(cls)
     named = fields(cls)
     required = (f.name for f in named if f.default is MISSING and f.default_factory is MISSING)
@@ -146,7 +149,7 @@ def _kind(hint: Any) -> _Kind:
 def _convert(
     kind: _Kind, value: Any, above: DataPosition, key: str | int, references: Mapping[type, Mapping[str, object]]
 ) -> Any:
-    """Return the converted value at a position; positions are created only for values that need conversion."""
+    """Return the converted value of a key. Positions are created only for values that need conversion."""
     return value if type(value) in kind.right else kind.convert(kind.hint, value, above.at(key), references)
 
 
@@ -161,7 +164,7 @@ def _plain(hint: type, value: object, place: DataPosition, _: object) -> object:
 
 
 def _named(hint: Any, value: Any, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> Any:
-    """Return the row of a name, or the value of a type that has no names: a dataclass, or a named tuple."""
+    """Return the row with a name, or the value of a type without names: a dataclass or a named tuple."""
     if hint not in references:
         if hasattr(hint, "_fields"):
             return _named_tuple(hint, value, place, references)
@@ -210,7 +213,7 @@ _FOLDER = files("training_platform.catalog") / "documents"
 
 
 def own_document(api: str, version: str) -> dict[str, Any] | None:
-    """Return our own document of an API's version, or None if Google's client ships it."""
+    """Return this project's own document for a version of an API, or None if Google's client includes one."""
     path = _FOLDER / f"{api}.{version}.yaml"
     if not path.is_file():
         return None

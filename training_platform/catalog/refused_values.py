@@ -1,4 +1,4 @@
-"""Boot disks and regions that a machine cannot have, for rules about pools, persistent resources and jobs."""
+"""Boot disks and regions that a machine does not support, for rules about pools, persistent resources and jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PREFERRED = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")
 
 
 class RefusedValue(NamedTuple):
-    """The error in a value, the allowed values, and the nearest of them."""
+    """The error in a value, the allowed values, and the nearest allowed value."""
 
     message: str
     allowed: str
@@ -20,7 +20,7 @@ class RefusedValue(NamedTuple):
 
 
 def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | None:
-    """Return the error in a boot disk's size, in GB as the API counts them."""
+    """Return the error in the size of a boot disk, in GB as the API counts them."""
     if limits.min_gb <= size_gb <= limits.max_gb:
         return None
     nearest = min(max(size_gb, limits.min_gb), limits.max_gb)
@@ -28,7 +28,7 @@ def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | No
 
 
 def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...]) -> RefusedValue | None:
-    """Return the error in a boot disk's type where a machine boots from ``types``."""
+    """Return the error in the type of a boot disk. ``types`` are the disk types from which the machine can boot."""
     if disk_type in types:
         return None
     nearest = next((name for name in (*_PREFERRED, *types) if name in types), None)
@@ -36,13 +36,13 @@ def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...])
 
 
 def vertex_disk_types(machine: MachineType | None) -> tuple[str, ...]:
-    """Return the types from which a machine boots on Vertex AI; of an unknown one, all that any machine does."""
+    """Return the disk types from which a machine can boot on Vertex AI; all disk types for an unknown machine."""
     types = machine.boot_disk_types if machine else tuple(DISK_TYPES)
     return tuple(name for name in types if name in DISK_TYPES and DISK_TYPES[name].vertex_boot)
 
 
 def unlisted_region(machine: MachineType | None, region: str) -> RefusedValue | None:
-    """Return the error in a region for which Vertex AI does not list the machine's accelerator."""
+    """Return the error in a region if Vertex AI does not list the machine's accelerator there."""
     accelerator = machine.accelerator if machine else None
     support = accelerator.vertex if accelerator else None
     if not accelerator or not support or region in support.regions:

@@ -1,4 +1,4 @@
-"""Slice shapes of machine types: which exist, their number of hosts, and the shape that was probably meant."""
+"""Slice shapes of machine types: which shapes exist, their number of hosts, and the shape that was probably meant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 16  # most shapes that a finding lists
 
 
 def hosts(machine: MachineType, topology: str) -> int | None:
-    """Return the number of VMs in a slice, or None if its chips are not whole machines of this type."""
+    """Return the number of VMs in a slice, or None if its chips do not make up whole machines of this type."""
     chips = chips_in(topology)
     if _rule(machine) is None or chips is None or chips % machine.chips:
         return None
@@ -21,7 +21,7 @@ def hosts(machine: MachineType, topology: str) -> int | None:
 
 
 def legal_for(machine: MachineType, topology: str) -> bool:
-    """Whether the family has the shape and machines of this type can form it."""
+    """Return True if the family has the shape and machines of this type can form it."""
     rule = _rule(machine)
     if rule is None or not rule.legal(topology):
         return False
@@ -32,29 +32,32 @@ def legal_for(machine: MachineType, topology: str) -> bool:
 
 
 def legal_topologies(machine: MachineType) -> Iterator[str]:
-    """Yield every shape that this machine can form, sides rising, in order of chips."""
+    """Yield every shape that this machine can form, with sides in rising order, in order of chips."""
     rule = _rule(machine)
     if rule is not None:
         yield from (shape for shape in rule.legal_shapes() if legal_for(machine, shape))
 
 
 def topologies_text(machine: MachineType) -> str:
-    """Return the first ``SHOWN`` shapes that this machine can form, in one line."""
+    """Return the first ``SHOWN`` shapes that this machine can form, as one line."""
     first = list(islice(legal_topologies(machine), SHOWN + 1))
     return ", ".join(first[:SHOWN]) + (" and larger ones" if len(first) > SHOWN else "")
 
 
 def other_machine(machine: MachineType, topology: str) -> str | None:
-    """Return the machine type of the same family that can form a shape which this one cannot, or None."""
+    """Return another machine type of the same family that can form the shape, or None."""
     of_family = (row for row in catalog.MACHINE_TYPES.values() if row.accelerator is machine.accelerator)
     return next((row.name for row in of_family if legal_for(row, topology)), None)
 
 
 def nearest_topology(machine: MachineType, topology: str) -> str | None:
-    """Return the valid shape that was probably meant, or None for a machine without shapes, or a dissimilar string.
+    """Return the valid shape that was probably meant, or None if the machine has no shapes or the string is unlike any.
 
-    The same sides in rising order, if that is legal; otherwise the fewest chips that are enough, in the most compact
-    box; otherwise the largest there is.
+    This is the first of these that exists:
+
+    - the same sides in rising order
+    - the smallest shape with enough chips, in its most compact form
+    - the largest shape
     """
     if legal_for(machine, topology):
         return topology

@@ -1,9 +1,9 @@
-"""The types of the catalogue; the facts themselves are in data files beside this one.
+"""The types of the catalogue. The facts themselves are in data files.
 
-Nothing here names a family: a new family of machines is a new data file. Sizes are in the unit that the name of the
-field ends in. ``source`` says where a row was read and when; ``unverified`` names the fields of a row (``price.spot``
-is the spot figure in ``price``) for which no primary source was read, or on which sources disagree, and is shown
-wherever the row is.
+No code here names a machine family: a new family is a new data file. A size is in the unit with which the name of its
+field ends. ``source`` says where a row was read and when. ``unverified`` names the fields of a row for which no primary
+source was read or on which sources disagree; ``price.spot`` is the spot price in ``price``. These marks are shown
+wherever the row is shown.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from math import prod
 from typing import Any, Literal, NamedTuple
 
 Json = dict[str, Any]
-"""A JSON object whose structure an API, a CRD or a chart defines, and no type of ours."""
+"""A JSON object whose structure is defined by an API, a CRD or a chart, and not by a type of ours."""
 Kind = Literal["tpu", "gpu", "cpu"]
 ChargedCapacity = Literal["on-demand", "spot", "flex-start", "reservation"]
 Calendar = Literal["offered", "on-request", "none"]
-"""Future reservations in calendar mode; ``on-request`` is for projects that Google admits."""
+"""Whether calendar mode of future reservations is offered; ``on-request`` means for projects that Google admits."""
 
 
 class QuotaId(NamedTuple):
-    """A quota that Google Cloud counts: service, id as the Cloud Quotas API spells it, and its fixed dimensions.
+    """A Google Cloud quota: its service, its id as the Cloud Quotas API writes it, and its fixed dimensions.
 
-    ``dimensions`` holds pairs such as ``("gpu_family", "NVIDIA_H100")``; the region or zone is added by whoever
-    charges it. ``per`` says which: ``region``, ``zone`` or ``project`` (no location). ``unit`` is what one counts:
-    ``chips``, ``GPUs``, ``vCPUs``, ``GB``, ``GiB``, ``VMs``, ``addresses``, ``rules``, ``IOPS`` and the like.
+    ``dimensions`` contains pairs such as ``("gpu_family", "NVIDIA_H100")``; the code that charges the quota adds the
+    region or zone. ``per`` is the scope: ``region``, ``zone`` or ``project`` (no location). ``unit`` is the unit of the
+    limit: ``chips``, ``GPUs``, ``vCPUs``, ``GB``, ``GiB``, ``VMs``, ``addresses``, ``rules``, ``IOPS`` and the like.
     """
 
     service: str
@@ -40,7 +40,7 @@ class QuotaId(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogRow:
-    """A row of the catalogue; data files write its name as the key."""
+    """A row of the catalogue. Its name is its key in the data file."""
 
     name: str
     source: str
@@ -49,17 +49,17 @@ class CatalogRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota(CatalogRow):
-    """The facts of a quota besides its id; ``name`` is its short name in data files."""
+    """The facts about a quota in addition to its id; ``name`` is its short name in data files."""
 
     id: QuotaId
 
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """List prices in USD per hour of one chip, one GPU or one whole VM (``unit``), by region, as read on ``read``.
+    """List prices in USD per hour of one chip, one GPU or one whole VM (``unit``), keyed by region.
 
-    A capacity or region without a figure has no entry: a cost that needs it is reported as not known, never as zero.
-    ``without`` names what the VM comes with and the figure leaves out.
+    ``read`` is the date on which they were read. A capacity or region without a price has no entry: a cost that needs
+    it is reported as unknown and never as zero. ``without`` names a part of the VM that the price does not include.
     """
 
     unit: Literal["chip", "gpu", "vm"]
@@ -71,9 +71,9 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePrice(CatalogRow):
-    """The list price in USD by region of an item other than a machine, as of ``read``.
+    """The list price in USD of an item other than a machine, keyed by region, as of ``read``.
 
-    A price with ``usd`` in ``unverified`` is one that somebody else read from Google's billing catalogue.
+    ``usd`` in ``unverified`` marks a price that somebody else read from Google's billing catalogue.
     """
 
     per: Literal["GiB-month", "MiBps-month", "hour"]
@@ -83,11 +83,11 @@ class ServicePrice(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class VertexSupport:
-    """An accelerator in Vertex AI training: its ``acceleratorType``, regions, and quota by capacity.
+    """An accelerator in Vertex AI training: its ``acceleratorType``, its regions, and its quota for each capacity.
 
-    ``accelerator_type`` is None where Vertex takes machine type and topology alone (TPU v5e and later).
-    ``flex_start`` says whether a job may ask for FLEX_START; Vertex AI does not support a capacity without a quota.
-    ``topologies`` lists the slices that Vertex takes, empty where it takes all that the family has.
+    ``accelerator_type`` is None if Vertex AI accepts only a machine type and a topology (TPU v5e and later).
+    ``flex_start`` says whether a job may request FLEX_START. Vertex AI does not support a capacity without a quota.
+    ``topologies`` lists the slices that Vertex AI accepts; it is empty if Vertex AI accepts all slices of the family.
     """
 
     accelerator_type: str | None
@@ -103,8 +103,9 @@ class VertexSupport:
 class TopologyRule:
     """The slice shapes that exist: ``shapes`` and, if ``cube_side`` is set, boxes whose sides are multiples of it.
 
-    A topology is written ``AxB`` (``dims`` 2) or ``AxBxC`` (``dims`` 3), sides in chips. ``ascending`` asks for
-    sides in rising order; ``max_cubes`` bounds the number of cubes of ``cube_side`` in a box, 0 for a family without.
+    A topology is written as ``AxB`` (``dims`` is 2) or ``AxBxC`` (``dims`` is 3), with the sides in chips.
+    ``ascending`` requires sides in rising order. ``max_cubes`` limits the number of cubes of ``cube_side`` in a box; it
+    is 0 for a family without cubes.
     """
 
     dims: int
@@ -114,7 +115,7 @@ class TopologyRule:
     ascending: bool = False
 
     def legal(self, topology: str) -> bool:
-        """Whether the shape exists, on some machine type of the family."""
+        """Return True if some machine type of the family can form the shape."""
         if topology in self.shapes:
             return True
         sides = parse_topology(topology)
@@ -125,7 +126,7 @@ class TopologyRule:
         return prod(side // self.cube_side for side in sides) <= self.max_cubes
 
     def legal_shapes(self) -> Iterator[str]:
-        """Every valid shape in order of chips, sides rising, smallest first; a rule with cubes lists all its boxes."""
+        """Yield every valid shape in order of chips, with sides in rising order; with cubes these are all boxes."""
         side = self.cube_side
         boxes = _rising(self.dims, self.max_cubes) if side is not None else ()
         shapes = {*self.shapes, *(render_topology(tuple(cubes * (side or 0) for cubes in box)) for box in boxes)}
@@ -143,7 +144,7 @@ def parse_topology(topology: str) -> tuple[int, ...] | None:
 
 
 def render_topology(sides: tuple[int, ...]) -> str:
-    """Return a topology as string, ``AxB`` or ``AxBxC``."""
+    """Return a topology as a string, ``AxB`` or ``AxBxC``."""
     return "x".join(str(side) for side in sides)
 
 
@@ -154,7 +155,7 @@ def chips_in(topology: str) -> int | None:
 
 
 def _rising(dims: int, max_product: int, minimum: int = 1) -> Iterator[tuple[int, ...]]:
-    """Yield every tuple of ``dims`` numbers >= ``minimum``, in rising order, with a product up to ``max_product``."""
+    """Yield every tuple of ``dims`` rising numbers >= ``minimum`` whose product is at most ``max_product``."""
     if dims == 0:
         yield ()
         return
@@ -164,23 +165,22 @@ def _rising(dims: int, max_product: int, minimum: int = 1) -> Iterator[tuple[int
 
 
 class GpuCount(NamedTuple):
-    """A number of GPUs that one VM can have, and the most vCPUs of the VM with them."""
+    """A number of GPUs that one VM can have, and the maximum number of vCPUs of that VM."""
 
     gpus: int
     max_vcpus: int
 
     def __str__(self) -> str:
-        """Return the pair for people."""
+        """Return the pair as text."""
         return f"{self.gpus} with up to {self.max_vcpus} vCPUs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attachment:
-    """The attachment of a GPU without machine types of its own to VMs of ``families`` (``n1-standard``).
+    """How a GPU without its own machine types is attached to VMs of ``families`` (``n1-standard``).
 
-    ``capacities``, ``calendar``, ``zones`` and ``minimum_gke`` are of a VM with the GPU, and take the place of the
-    machine type's own; ``vertex_counts`` is narrower than ``counts``. ``catalog.attachments`` makes the row of
-    both.
+    ``capacities``, ``calendar``, ``zones`` and ``minimum_gke`` describe a VM with the GPU and replace the values of the
+    machine type. ``vertex_counts`` is narrower than ``counts``. ``catalog.attachments`` combines both into one row.
     """
 
     families: tuple[str, ...]
@@ -196,13 +196,16 @@ class Attachment:
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
-    """One generation of TPU or one model of GPU; its kind is ``cpu`` for VMs with neither.
+    """One generation of TPU or one model of GPU. For VMs with neither, the kind is ``cpu``.
 
-    ``name`` is the short name that flavors and reports use (``tpu-v5e``, ``h100-mega``). ``gke_label`` is the value
-    of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``. ``quotas`` gives the quota
-    charged per capacity; a capacity that is absent is charged to none. ``fallback`` is charged where the first has
-    no limit in a project. HBM is in GB per chip or GPU; the peak is in TFLOPS of dense bf16, or None without a source.
-    ``price`` is that of the accelerator alone: its VM costs more. ``attachment`` is None unless CPU machines take it.
+    - ``name`` is the short name that flavors and reports use (``tpu-v5e``, ``h100-mega``).
+    - ``gke_label`` is the value of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``.
+    - ``quotas`` gives the quota that each capacity is charged to. A capacity that is absent is charged to no quota.
+    - ``fallback`` gives the quota that is charged if the one in ``quotas`` has no limit in a project.
+    - ``hbm_gb`` is in GB per chip or GPU.
+    - ``peak_bf16_tflops`` is in TFLOPS of dense bf16, or None without a source.
+    - ``price`` is the price of the accelerator without the VM, which costs more.
+    - ``attachment`` is None unless the accelerator can be attached to CPU machines.
     """
 
     name: str
@@ -229,9 +232,9 @@ class Accelerator:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSsd:
-    """Local SSD partitions: the fixed number that is ``bundled``, or the counts that can be requested.
+    """Local SSD partitions: either the fixed number ``bundled``, or the counts that can be requested.
 
-    ``quota`` counts GB; bundled partitions are charged to it as well.
+    ``quota`` counts GB. Bundled partitions are charged to it as well.
     """
 
     bundled: int = 0
@@ -242,10 +245,11 @@ class LocalSsd:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkDevices:
-    """The network devices of a VM that DRANET, a driver of GKE, lets a pod with all of the VM's chips claim.
+    """The network devices of a VM that a pod with all of the VM's chips can claim through DRANET, a GKE driver.
 
-    ``count`` is of the class that the pod claims; a second gVNIC beside RDMA is another class. ``default`` says whether
-    Google's newest blueprint of the machine uses DRANET and was deployed with it.
+    ``count`` is the number of devices of the class that the pod claims. A second gVNIC next to RDMA devices belongs to
+    another class. ``default`` is True if Google's newest blueprint for the machine uses DRANET and was deployed with
+    it.
     """
 
     device_class: str
@@ -254,7 +258,7 @@ class NetworkDevices:
 
     @property
     def template(self) -> str:
-        """The name of the ResourceClaimTemplate for all devices of a VM: ``mrdma-8``."""
+        """The name of the ResourceClaimTemplate that claims all devices of a VM, for example ``mrdma-8``."""
         return f"{self.device_class.partition('.')[0]}-{self.count}"
 
 
@@ -262,18 +266,25 @@ class NetworkDevices:
 class MachineType(CatalogRow):
     """A machine type that a node pool or a Vertex pool may have.
 
-    ``chips`` counts chips (TPU) or GPUs per VM, 0 for a machine without. ``boot_disk_types`` lists the types that it
-    takes, the default first. ``capacities`` lists its provisioning models. ``zones`` lists the zones that
-    offer it by our source, empty where every zone may (CPU machines) but those in ``missing_zones``; both lists age.
-    ``regions`` are those that a source names beside them, without their zones. ``allowlisted`` are the capacities that
-    Google opens to a project on request. ``calendar`` is None where no source says whether there is such a thing.
-    ``single_host`` is the topology of a one-host slice, None where the machine has none; ``multi_host`` says whether
-    it can be part of a larger slice. A capacity that is absent from ``cpu_quota`` charges its vCPUs to none;
-    ``vertex_cpu_quota`` is charged instead when Vertex starts the machine. ``gpudirect_minimum_gke`` holds, for each
-    minor version, the lowest patch that works; every later minor does. Each NIC but the first wants a VPC of its own,
-    save the ``rdma_nics``, which want a subnet each of one VPC made from the network profile ``{zone}-vpc-roce``.
-    ``workload_policy`` says that several hosts are joined by the workload policy that the placement names, of the
-    slice's topology or of ``nvlink_domain``, which is written in GPUs.
+    - ``chips`` is the number of TPU chips or GPUs per VM, 0 for a machine without accelerators.
+    - ``boot_disk_types`` lists the disk types that the machine supports, the default first.
+    - ``capacities`` lists its provisioning models.
+    - ``zones`` lists the zones that offer the machine according to our source. It is empty for CPU machines,
+      which may be in every zone except ``missing_zones``. Both lists become outdated.
+    - ``regions`` are additional regions that a source names without their zones.
+    - ``allowlisted`` are the capacities that Google enables for a project on request.
+    - ``calendar`` is None if no source says whether calendar mode exists for the machine.
+    - ``single_host`` is the topology of a one-host slice, None if the machine has none.
+    - ``multi_host`` says whether the machine can be part of a larger slice.
+    - ``cpu_quota`` gives the quota to which the vCPUs are charged. An absent capacity charges them to no quota.
+    - ``vertex_cpu_quota`` is charged instead if Vertex AI starts the machine.
+    - ``gpudirect_minimum_gke`` contains the lowest patch that works for each minor version. All later minor
+      versions work.
+    - ``nics``: each NIC except the first needs its own VPC, except the ``rdma_nics``.
+    - ``rdma_nics``: each needs its own subnet, all in one VPC created from the network profile
+      ``{zone}-vpc-roce``.
+    - ``workload_policy`` says that the placement names a workload policy which joins several hosts. The policy
+      has the topology of the slice or of ``nvlink_domain``, which is written in GPUs.
     """
 
     kind: Kind
@@ -313,12 +324,12 @@ class MachineType(CatalogRow):
 
     @property
     def vertex_gpus(self) -> str | None:
-        """Vertex AI's name of the GPUs; None without GPUs, and for TPUs, which the machine type implies."""
+        """Vertex AI's name of the GPUs. None without GPUs, and for TPUs, which the machine type implies."""
         support = self.accelerator.vertex if self.accelerator and self.kind == "gpu" else None
         return support.accelerator_type if support else None
 
     def hosts_of(self, topology: str | None) -> int:
-        """Return the VMs of one slice, rounded up; 1 for GPUs and without a topology."""
+        """Return the number of VMs in one slice, rounded up; 1 for GPUs and if there is no topology."""
         if self.kind != "tpu" or topology is None:
             return 1
         return -(-(chips_in(topology) or 1) // self.chips)
@@ -326,10 +337,10 @@ class MachineType(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class DiskType(CatalogRow):
-    """A persistent disk type: size range in GB as the API counts them, and the quota that it is charged to.
+    """A persistent disk type: its size range in GB as the API counts them, and the quota that it is charged to.
 
-    ``vertex_quota`` is charged instead for boot disks of machines that Vertex starts. The limits of boot disks are
-    narrower than the range of the type: ``BootDiskLimits``.
+    ``vertex_quota`` is charged instead for boot disks of machines that Vertex AI starts. Boot disks have narrower
+    limits than the type: ``BootDiskLimits``.
     """
 
     min_gb: int
@@ -342,7 +353,7 @@ class DiskType(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class BootDiskLimits(CatalogRow):
-    """The sizes of boot disks that a service (``gke``, ``vertex``) accepts, in GB as its API counts them."""
+    """The sizes of boot disks that a service (``gke``, ``vertex``) accepts, in GB as the service's API counts them."""
 
     min_gb: int
     max_gb: int
@@ -350,7 +361,7 @@ class BootDiskLimits(CatalogRow):
 
 
 class Band(NamedTuple):
-    """A range of capacities in GiB: lowest, highest, and the step from the lowest."""
+    """A range of capacities in GiB: the lowest, the highest, and the step between them."""
 
     low_gib: int
     high_gib: int
@@ -358,7 +369,7 @@ class Band(NamedTuple):
 
 
 class Performance(NamedTuple):
-    """The highest performance of instances of ``low_gib`` to ``high_gib``, per TiB of capacity or per instance."""
+    """The maximum performance of instances of ``low_gib`` to ``high_gib``, per TiB of capacity or per instance."""
 
     low_gib: int
     high_gib: int
@@ -370,7 +381,7 @@ class Performance(NamedTuple):
 
 
 class Throughput(NamedTuple):
-    """The expected performance of an instance: IOPS, and MiB/s."""
+    """The expected performance of an instance, in IOPS and MiB/s."""
 
     read_iops: int
     write_iops: int
@@ -380,12 +391,16 @@ class Throughput(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FilestoreTier(CatalogRow):
-    """A Filestore service tier: zonal or regional, capacities in GiB, and the quota that it is charged to.
+    """A Filestore service tier: zonal or regional, its capacities in GiB, and the quota that it is charged to.
 
-    A share never moves from one band to another. ``high_band_quota`` is charged for capacities of the last band where
-    that differs. ``disputed_bands`` are capacities that one source has and another lacks. ``shrinks`` says whether a
-    share can get smaller. ``reserved_prefixes`` are lengths of the prefix of the address block that an instance takes:
-    the first is the one to choose, the others are those of sources that disagree. ``share_name_max`` counts characters.
+    - A share never moves from one band to another.
+    - ``high_band_quota`` is charged for capacities of the last band if it differs from the quota of the other
+      bands.
+    - ``disputed_bands`` are capacities that only some sources list.
+    - ``shrinks`` says whether a share can be made smaller.
+    - ``reserved_prefixes`` are prefix lengths of the address block that an instance uses. Choose the first; the
+      others are from sources that disagree.
+    - ``share_name_max`` is in characters.
     """
 
     scope: Literal["zone", "region"]
@@ -402,11 +417,11 @@ class FilestoreTier(CatalogRow):
     disputed_bands: tuple[Band, ...] = ()
 
     def band_of(self, capacity_gib: int) -> Band | None:
-        """Return the band of a capacity, or None outside of all bands."""
+        """Return the band that contains a capacity, or None."""
         return next((band for band in self.bands if band.low_gib <= capacity_gib <= band.high_gib), None)
 
     def throughput(self, capacity_gib: int) -> Throughput | None:
-        """Return the performance of an instance without custom performance, or None without a source."""
+        """Return the performance of an instance without custom performance, or None if there is no source."""
         for row in self.performance:
             if row.low_gib <= capacity_gib <= row.high_gib:
                 tib = capacity_gib / 1024 if row.per_tib else 1
@@ -427,9 +442,9 @@ class FilestoreTier(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class LustreTier(CatalogRow):
-    """A performance tier of Managed Lustre, ``lustre-{MB/s per TiB}``; capacities in GiB.
+    """A performance tier of Managed Lustre, named ``lustre-{MB/s per TiB}``, with capacities in GiB.
 
-    An instance grows inside its band and never shrinks.
+    An instance can grow within its band and can never shrink.
     """
 
     bands: tuple[Band, ...]
@@ -440,8 +455,8 @@ class LustreTier(CatalogRow):
 class Chart(CatalogRow):
     """A Helm chart that the platform installs: its repository and version. Stack files can override both.
 
-    ``tested`` are the minor versions whose values and objects are tested here, with the releases that ``tested_with``
-    names. ``upgrade`` says what another version touches in a cluster.
+    ``tested`` lists the minor versions whose values and objects are tested here, together with the releases in
+    ``tested_with``. ``upgrade`` describes what a change of version affects in a cluster.
     """
 
     chart: str  # an OCI reference, or a name in ``repository``
@@ -455,18 +470,19 @@ class Chart(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ChartPorts(CatalogRow):
-    """The ports on which the API server calls pods of a chart, by the chart's name."""
+    """The ports on which the API server calls pods of a chart; the row's name is the name of the chart."""
 
     ports: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(CatalogRow):
-    """A minor version of a chart, and the versions of other software that its owner declares compatible.
+    """A minor version of a chart, and the versions of other software that its maintainers declare compatible.
 
-    ``goes_with`` are the versions that it was built and tested with, by chart; ``breaks`` are minor versions that it
-    does not work with; ``kubernetes`` is the oldest minor version that it supports; ``removes`` is what it no longer
-    has, as a predicate.
+    - ``goes_with`` are the versions that it was built and tested with, keyed by chart.
+    - ``breaks`` are minor versions that it does not work with.
+    - ``kubernetes`` is the oldest minor version that it supports.
+    - ``removes`` describes what it no longer has, as the predicate of a sentence.
     """
 
     chart: str
@@ -479,7 +495,7 @@ class Release(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServer(CatalogRow):
-    """A program that serves models: its port, with /health and /metrics, and the gauge for scaling its replicas."""
+    """A model server: its port, which also serves /health and /metrics, and the gauge for scaling its replicas."""
 
     port: int
     metric: str

@@ -1,4 +1,4 @@
-"""The zones of regions, as far as the catalogue knows."""
+"""The known zones of regions."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from training_platform.catalog.locations import region_of
 
 
 def zones_in(region: str) -> tuple[str, ...]:
-    """Return the known zones of a region, sorted; none for an unknown region."""
+    """Return the known zones of a region, sorted; empty for an unknown region."""
     return tuple(sorted(zone for zone in catalog.ZONES if region_of(zone) == region))

@@ -1,1 +1,1 @@
-"""Checks: stacks are planned offline, and rules run on the plans."""
+"""Checks: plans stacks offline and runs rules on the plans."""

@@ -1,7 +1,7 @@
-"""The baseline: findings that existed when checks were introduced, which do not fail a check until they are fixed.
+"""The baseline: findings that existed when checks were introduced and that do not fail a check.
 
-``stacks/baseline.yaml`` is written by ``check --write-baseline`` and lists findings by fingerprint. Unlike an exemption
-an entry needs no reason, no owner and no last day, and it covers one finding and no pattern.
+``check --write-baseline`` writes ``stacks/baseline.yaml``, which lists findings by fingerprint. Unlike an exemption, an
+entry needs no reason, owner or expiry date. It applies to exactly one finding and contains no pattern.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEAD = """\
 
 
 class BaselineEntry(Section):
-    """One known finding; all fields but ``fingerprint`` and ``since`` are for readers of the file."""
+    """One known finding. All fields except ``fingerprint`` and ``since`` are for readers of the file."""
 
     fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
     rule: Annotated[str, OneOf("rule that can be known", EXEMPTIBLE)]
@@ -43,7 +43,7 @@ class BaselineEntry(Section):
 
 
 class BaselineFile(Section):
-    """The whole file."""
+    """The content of the baseline file."""
 
     findings: tuple[BaselineEntry, ...] = ()
 
@@ -58,16 +58,16 @@ BASELINE_STALE = declare(
 
 @dataclass(frozen=True)
 class Baseline:
-    """The known findings, with the position of each entry; ``unreadable`` has every error of the file."""
+    """The known findings with the position of each entry; ``unreadable`` contains all errors of the file."""
 
     entries: tuple[BaselineEntry, ...] = ()
     places: Mapping[str, Position] | None = None
     unreadable: tuple[str, ...] = ()
 
     def apply(self, report: Report) -> Report:
-        """Return the report without counting known findings, and with warnings for stale entries.
+        """Return the report with known findings set aside and a warning for each stale entry.
 
-        Only a stack that was planned can show that an entry is needed no more, and one that is there no more.
+        An entry is stale if its stack was planned without the finding, or if its stack no longer exists.
         """
         if self.unreadable:
             return replace(report, failures=(*report.failures, *self.unreadable))
@@ -77,7 +77,7 @@ class Baseline:
         return replace(report, findings=(*report.findings, *stale))
 
     def undecided(self, report: Report, marks: Collection[str]) -> list[BaselineEntry]:
-        """Return the entries without a finding that may still be valid, since their stack was not planned."""
+        """Return the entries that match no finding but may still be valid, because their stack was not planned."""
         unneeded = self._unneeded(report, marks)
         return [entry for entry in self.entries if entry.fingerprint not in marks and entry not in unneeded]
 
@@ -98,7 +98,7 @@ class Baseline:
 
 
 def read_baseline(root: Path) -> Baseline:
-    """Read ``stacks/baseline.yaml``; without the file, no finding is known."""
+    """Read ``stacks/baseline.yaml``. If the file does not exist, there are no known findings."""
     path = root / FILE
     if not path.exists():
         return Baseline()
@@ -116,10 +116,10 @@ def read_baseline(root: Path) -> Baseline:
 
 
 def baseline_text(report: Report, before: Baseline, today: date) -> str:
-    """Return the text of a baseline with every error and warning of a report that a baseline can hold.
+    """Return the text of a baseline that contains all errors and warnings of a report that a baseline may contain.
 
-    ``report`` is one to which no baseline was applied. What was known before keeps its day; what a report says nothing
-    of is kept.
+    ``report`` must be a report to which no baseline was applied. A finding that was already known keeps its date. An
+    entry about which the report says nothing is kept.
     """
     since = {entry.fingerprint: entry.since for entry in before.entries}
     marked = [(finding, mark) for finding, mark in fingerprinted(report.all_findings())]

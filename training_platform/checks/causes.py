@@ -1,6 +1,6 @@
-"""Consequences: findings that fixing another finding fixes too. Each names its cause and gives no advice.
+"""Consequences: findings that disappear when another finding is fixed. Each names its cause and gives no advice.
 
-Whoever raises a finding says which places it ``spoils`` and ``rests_on``; here they are put together.
+The code that reports a finding sets which places the finding ``spoils`` and ``rests_on``. This module connects them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from training_platform.config.reading.finding import Finding, Place
 
 
 def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
-    """Return the report with the cause of every finding that follows from another; linear in its findings.
+    """Return the report with the cause added to every finding that follows from another; takes linear time.
 
-    ``unread`` has the report's failures about files that cannot be read, by file.
+    ``unread`` contains the report's failures about files that cannot be read, keyed by file.
     """
     report = _below_failures(report, unread)
     errors = [finding for finding in report.all_findings() if finding.severity == "error"]
@@ -33,7 +33,7 @@ def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
 
 
 def _spoilers(errors: Iterable[Finding]) -> dict[Place, Finding]:
-    """Return the error that makes each position unreliable: the first, preferably one that does not rest on it."""
+    """Return the first error that makes each place unreliable, preferably one that does not depend on it."""
     spoilers: dict[Place, Finding] = {}
     resting: dict[Place, Finding] = {}
     for error in errors:
@@ -43,13 +43,13 @@ def _spoilers(errors: Iterable[Finding]) -> dict[Place, Finding]:
 
 
 def _cause(finding: Finding, spoilers: Mapping[Place, Finding]) -> Finding | None:
-    """Return the error that a finding follows from, or None if nothing it rests on is unreliable, except by itself."""
+    """Return the error from which a finding follows, or None. A finding is never its own cause."""
     causes = (spoilers.get(place, finding) for place in finding.rests_on)
     return next((cause for cause in causes if cause != finding), None)
 
 
 def _below_failures(report: Report, unread: Mapping[str, str]) -> Report:
-    """Return the report with the consequences of an unreadable file inside the sentence about that file."""
+    """Return the report with the consequences of an unreadable file moved into the failure about that file."""
     unread = {file: sentence for file, sentence in unread.items() if sentence in report.failures}
     behind: dict[str, list[Finding]] = {}
     for finding in ordered(report.all_findings()):
