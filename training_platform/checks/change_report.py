@@ -1,4 +1,4 @@
-"""The comparison of a change as plain data, which every format of a report renders."""
+"""The comparison of a change as plain data, from which every report format is rendered."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ from training_platform.rules.exemptions import Exempted
 
 ResourceChangeKind = Literal["replaced", "removed", "changed", "added"]
 KINDS: tuple[ResourceChangeKind, ...] = ("replaced", "removed", "changed", "added")
-"""What can happen to a resource, the worst first."""
+"""What can happen to a resource, the most serious first."""
 
 
 NEW = Effect("none", "it is new")
 VERSION_INPUTS: Mapping[str, str] = {RELEASE: "version", CLUSTER: "minMasterVersion"}
-"""The inputs with the version of a chart or a cluster, by type; a finding says what an upgrade does."""
+"""The inputs that contain the version of a chart or a cluster, keyed by resource type.
+
+Another finding describes the effects of an upgrade.
+"""
 
 
 class InputChange(NamedTuple):
-    """One input that differs; ``old`` or ``new`` is None where a side lacks it. ``forces`` a replacement or not.
+    """One input that differs. ``old`` or ``new`` is None if the input exists on only one side.
 
-    ``effect`` is that of the input alone: of one that forces a replacement, what deleting the resource does.
+    ``forces`` says whether the change forces a replacement. ``effect`` is the effect of this input; if the change
+    forces a replacement, it is the effect of deleting the resource.
     """
 
     path: str
@@ -50,11 +54,14 @@ def _shown(value: Any) -> str:
 class ResourceChange:
     """The change of one resource.
 
-    ``undecided`` is a change of a type of which it is not known which fields replace it. ``protected`` says whether the
-    base's resource refuses to be deleted. ``effect`` is that of a resource that is removed or added. ``size`` says how
-    much the base's has, where its type has a size: ``8 VMs of a3-highgpu-8g in us-central1-a``. ``planned`` are the
-    inputs of one that is added, without secrets. ``within`` are the cluster and the namespace of an object that is
-    removed or replaced, as far as the plan tells. ``at_end`` is one that the end of its retired stack destroys.
+    - ``undecided``: it is not known which fields of this type force a replacement.
+    - ``protected``: the resource in the base is protected from deletion.
+    - ``effect``: the effect of removing or adding the resource.
+    - ``size``: the size of the resource in the base, if its type has one: ``8 VMs of a3-highgpu-8g in
+      us-central1-a``.
+    - ``planned``: the inputs of an added resource, without secrets.
+    - ``within``: the cluster and the namespace of a removed or replaced object, as far as the plan contains them.
+    - ``at_end``: the resource is destroyed when its retired stack ends.
     """
 
     kind: ResourceChangeKind
@@ -71,28 +78,28 @@ class ResourceChange:
 
     @property
     def key(self) -> ResourceKey:
-        """Its type and name, unique in its stack."""
+        """The type and the name of the resource, which are unique in its stack."""
         return self.type, self.name
 
     @property
     def is_upgrade(self) -> bool:
-        """Whether it is another version of a chart or a cluster."""
+        """Return True if the version of a chart or a cluster changes."""
         return any(change.path == VERSION_INPUTS.get(self.type) for change in self.inputs)
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The effects of the change, each once, the worst first."""
+        """The distinct effects of the change, the most serious first."""
         effects = dict.fromkeys(change.effect for change in self.inputs) if self.inputs else (self.effect,)
         return tuple(sorted(effects, key=lambda effect: EFFECT_KINDS.index(effect.kind)))
 
     @property
     def forcing(self) -> tuple[InputChange, ...]:
-        """The changes of inputs that replace it."""
+        """The changes of inputs that force a replacement."""
         return tuple(change for change in self.inputs if change.forces)
 
 
 class Amount(NamedTuple):
-    """A quantity before and after; None if a side does not know it."""
+    """A quantity before and after the change; None if it is unknown on that side."""
 
     before: float | None
     after: float | None
@@ -104,7 +111,7 @@ class Amount(NamedTuple):
 
 
 class AcceleratorChange(NamedTuple):
-    """Chips or GPUs at the autoscaling maximum."""
+    """The change in the maximum number of chips or GPUs, with all node pools scaled up."""
 
     region: str
     flavor: str
@@ -113,7 +120,7 @@ class AcceleratorChange(NamedTuple):
 
 
 class QuotaChange(NamedTuple):
-    """The use of a limit by all stacks of a project, and the limit in the work tree."""
+    """The use of a quota by all stacks of a project, and its limit."""
 
     key: QuotaKey
     unit: str
@@ -122,7 +129,7 @@ class QuotaChange(NamedTuple):
 
 
 class CapacityChange(NamedTuple):
-    """A flavor of a cluster: the capacity of its pools, and the amount that teams are promised."""
+    """A flavor of a cluster: the capacity of its node pools, and the amount that is promised to teams."""
 
     environment: str
     cluster: str
@@ -133,9 +140,9 @@ class CapacityChange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Consequence:
-    """One kind of effect of an act: who loses or gains what, such as ``bucket checkpoints of prod-vision``.
+    """One kind of effect of a decision: who loses or gains what, such as ``bucket checkpoints of prod-vision``.
 
-    ``acknowledged`` is a loss that somebody answers for, in all of the stacks that have it.
+    ``acknowledged`` means that every loss of this kind was acknowledged, in all stacks that it affects.
     """
 
     kind: EffectKind
@@ -148,11 +155,14 @@ ActVerb = Literal["left", "retired", "removed", "added", "changed", "costs more"
 
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """What a change does by one decision, in all files, with every effect on somebody, the gravest first.
+    """One decision in a change, in all files, with all its effects on anybody, the most serious first.
 
-    ``finding`` is at the changed line of a stack file, also where no effect counts as a finding, and has the gravest
-    effect's rule. ``was`` is the value before, ``also`` are the lines of other files that are part of it: the shares of
-    a cluster that is removed. ``acknowledged`` says who answers for all of its losses.
+    - ``finding`` is at the changed line of a stack file and has the rule of the most serious effect. It exists
+      even if no effect counts as a finding.
+    - ``was`` is the value before the change.
+    - ``also`` lists the lines of other files that belong to the decision, for example the shares of a removed
+      cluster.
+    - ``acknowledged`` says who acknowledged all of its losses.
     """
 
     verb: ActVerb
@@ -164,7 +174,7 @@ class Act:
 
     @property
     def is_loss(self) -> bool:
-        """Whether somebody loses something, acknowledged or not."""
+        """Return True if somebody loses something, acknowledged or not."""
         return any(row.kind in LOSS_RULES for row in self.consequences)
 
 
@@ -172,19 +182,20 @@ NOTHING = Amount(0, 0)
 
 
 StackChangeKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
-"""What can happen to a stack; one that is ``left`` no longer has a file and is still deployed.
+"""What can happen to a stack. A stack that is ``left`` no longer has a file and is still deployed.
 
-Of one that is ``retired`` the resources include those that are destroyed from its day on.
+The resources of a ``retired`` stack include those that will be destroyed from its retirement date on.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackChange:
-    """One stack that the change touches.
+    """One stack that the change affects.
 
-    ``unpriced`` is the number of VMs that no cost includes, on each side. ``was`` is its name in the base, if that is
-    another one. ``unknown`` says why its resources were not compared. ``head`` and ``base`` are its files, None if a
-    side has none.
+    - ``unpriced`` is the number of VMs that no cost includes, on each side.
+    - ``was`` is the stack's name in the base, if it differs.
+    - ``unknown`` is the reason why its resources were not compared.
+    - ``head`` and ``base`` are its files on each side, None on a side that does not have the stack.
     """
 
     name: str
@@ -201,7 +212,7 @@ class StackChange:
 
     @property
     def empty(self) -> bool:
-        """Whether no deployed resource differs."""
+        """Return True if no deployed resource differs."""
         same_cost = self.least_usd.before == self.least_usd.after and self.most_usd.before == self.most_usd.after
         nothing = not (self.resources or self.accelerators or self.unknown)
         return self.kind == "changed" and nothing and same_cost
@@ -209,11 +220,13 @@ class StackChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The work tree against ``commit``, which it has in common with ``ref``.
+    """The comparison of the work tree with ``commit``, the commit that it has in common with ``ref``.
 
-    ``stacks`` are those that the change can affect, ``other_stacks`` is how many there are beside. ``own_program`` says
-    that the base was planned by its own program. ``unknown`` says why nothing of the base is known, where that is so.
-    ``deployed`` are the stacks whose base is their last deployed state, or a preview.
+    - ``stacks`` are the stacks that the change can affect.
+    - ``other_stacks`` is the number of all other stacks.
+    - ``own_program`` says that the base was planned by its own version of the program.
+    - ``unknown`` is the reason why nothing is known about the base, if that is the case.
+    - ``deployed`` are the stacks whose base is their last deployed state or a preview.
     """
 
     ref: str

@@ -1,1 +1,1 @@
-"""The effects of a change: the stacks of the work tree against those of the commit that it branched off from."""
+"""The effects of a change: compares the stacks of the work tree with those of the commit that it branched off from."""

@@ -1,4 +1,4 @@
-"""Values of stack files and resources as text that an acknowledgement in ``stacks/exemptions.yaml`` repeats."""
+"""Values of stack files and resources as text that acknowledgements in ``stacks/exemptions.yaml`` repeat."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LONGEST = 80  # characters of a mapping that an acknowledgement has as it is
 
 
 class AcknowledgedValue(NamedTuple):
-    """A value as an acknowledgement names it; ``is_digest`` says that the text does not show the value."""
+    """A value as an acknowledgement writes it. ``is_digest`` is True if the text is a digest instead of the value."""
 
     text: str
     is_digest: bool = False
 
 
 def as_acknowledged(value: Any) -> AcknowledgedValue:
-    """Return a value as an acknowledgement names it: a list by its items, a long mapping or a secret by its digest."""
+    """Return a value as an acknowledgement writes it: a list as its items, a long mapping or a secret as a digest."""
     if isinstance(value, list | tuple):
         items = [as_acknowledged(item) for item in value]
         return AcknowledgedValue(", ".join(item.text for item in items), any(item.is_digest for item in items))
@@ -45,7 +45,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def _flow(value: Any) -> str:
-    """Return a value on one line, as YAML has it."""
+    """Return a value as one line of YAML."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -58,6 +58,6 @@ def _flow(value: Any) -> str:
 
 
 def _digest(value: Any) -> str:
-    """Return a digest of a value that is not a scalar, so that an acknowledgement covers exactly this value."""
+    """Return a digest of a value that is not a scalar. An acknowledgement then applies to exactly this value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return f"{_DIGEST}{hashlib.sha256(text.encode()).hexdigest()[:12]}"

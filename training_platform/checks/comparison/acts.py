@@ -1,8 +1,8 @@
-"""The acts of a change: the losses of one decision, in all files, as one finding and one acknowledgement.
+"""Groups the losses that a change causes by decision. Each decision is one finding and needs one acknowledgement.
 
-Losses are grouped by cause first and by kind of effect second. Fields that together force one replacement are one act,
-and so are what an environment removes and the parts of teams' files that go with it. A loss that somebody acknowledges
-counts no more, and reports still show it.
+Losses are grouped first by their cause and then by kind of effect. Several fields that together force one replacement
+are one decision. Removing a section of an environment and the dependent sections of teams' files is also one decision.
+An acknowledged loss does not count as a finding, but reports still show it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_EFFECTS = 2  # sentences about the gravest subjects
 
 @dataclass(frozen=True, kw_only=True)
 class ActTeller:
-    """Puts losses together to acts and says them; ``exemptions`` acknowledge some."""
+    """Groups losses into decisions and describes them; ``exemptions`` contains the acknowledgements."""
 
     head: Workspace
     base: Workspace
@@ -43,7 +43,7 @@ class ActTeller:
     exemptions: Exemptions
 
     def acts(self, losses: Iterable[Loss]) -> tuple[Act, ...]:
-        """Return every act that affects somebody, the worst first, each at its cause."""
+        """Return every decision that affects somebody, the most serious first, each at the place of its cause."""
         acts = [self._act(group) for group in _without_needed_lifts(_grouped(losses))]
         return tuple(sorted(acts, key=_rank))
 
@@ -84,7 +84,7 @@ class ActTeller:
         )
 
     def _causes(self, losses: Iterable[Loss]) -> list[Cause]:
-        """Return the causes of an act, each once, those of the environment's file first."""
+        """Return the distinct causes of a decision; causes in the environment's file are first."""
         causes = list(dict.fromkeys(cause for loss in losses for cause in loss.causes))
         return sorted(causes, key=self._is_of_team)
 
@@ -93,7 +93,7 @@ class ActTeller:
         return stack is None or stack.environment is None
 
     def _also(self, losses: Iterable[Loss]) -> Iterator[str]:
-        """Yield the lines of other files that are part of an act, each once."""
+        """Yield the lines of other files that are part of a decision, each only once."""
         own_causes = dict.fromkeys(loss.own_cause for loss in losses if loss.own_cause)
         for cause in own_causes:
             if stack := self.head.stacks.get(cause.stack):
@@ -103,7 +103,7 @@ class ActTeller:
     def _finding(
         self, causes: Sequence[Cause], by_kind: Mapping[EffectKind, Sequence[Loss]], missing: Iterable[Loss]
     ) -> Finding:
-        """Return the finding of an act; ``missing`` are the losses that its acknowledgement does not list."""
+        """Return the finding of a decision; ``missing`` are the losses that its acknowledgement does not list."""
         cause = causes[0]
         kind = next(iter(by_kind))
         rule = LOSS_RULES.get(kind, _LINE)
@@ -132,7 +132,7 @@ class ActTeller:
         return located([draft])[0]
 
     def _spoiled(self, causes: Iterable[Cause], losses: Iterable[Loss]) -> Iterator[Place]:
-        """Yield the places of stack files that other findings read, and that an act makes unreliable."""
+        """Yield the places of stack files that the decision makes unreliable for other findings."""
         own_causes = dict.fromkeys(loss.own_cause for loss in losses if loss.own_cause)
         for cause in (*causes, *own_causes):
             stack = self.head.stacks.get(cause.stack)
@@ -157,7 +157,7 @@ class ActTeller:
         return allowed
 
     def _message(self, causes: Sequence[Cause], by_kind: Mapping[EffectKind, Sequence[Loss]]) -> str:
-        """Return what an act takes, from whom, by which change of the file, and what that means."""
+        """Return the message of a decision: what is lost, who loses it, the change of the file, and what that means."""
         cause = causes[0]
         parts: list[str] = []
         for kind, losses in by_kind.items():
@@ -174,7 +174,7 @@ class ActTeller:
         return message
 
     def _change(self, causes: Sequence[Cause], losses: Iterable[Loss]) -> str:
-        """Return the change of the stack file as words, or of the inputs if the file does not show it."""
+        """Return the change of the stack file in words, or the change of the inputs if the file does not show it."""
         cause = causes[0]
         stack = self.head.stacks.get(cause.stack)
         if any(loss.effect.kind in ("stack", "cost") for loss in losses):
@@ -195,7 +195,7 @@ class ActTeller:
         return "it is added" if cause.resource else f"{name} changes"
 
     def _first(self, cause: Cause, by_kind: Mapping[EffectKind, Sequence[Loss]]) -> str:
-        """Return what to do before an act, by its gravest effect."""
+        """Return what to do before the change is deployed, according to its most serious effect."""
         effects = _gravest_effects(_told(next(iter(by_kind.values()))))
         first = next((effect.first for effect in effects if effect.first), "")
         if cause.path == ("retired",) and "data" not in by_kind:
@@ -205,7 +205,7 @@ class ActTeller:
         return first
 
     def _places_to_lift(self, losses: Iterable[Loss]) -> str:
-        """Return where the protection of lost resources is lifted: in their sections, or in the environment."""
+        """Return where to lift the protection of lost resources: in their sections, or in the environment."""
         sections: dict[str, None] = {}
         without_field: dict[str, None] = {}
         for loss in losses:
@@ -226,7 +226,7 @@ class ActTeller:
         return f"in {listed(list(sections), _MOST_SUBJECTS)}" if sections else ""
 
     def _new_name(self, cause: Cause) -> str:
-        """Return the key beside a removed one that has its fields; empty if there is none."""
+        """Return the added key of the same section that has the fields of a removed key; empty if there is none."""
         new = self.head.stacks.get(cause.stack)
         old = self.base.stacks.get(cause.stack)
         if cause.after is not None or not cause.path or new is None or old is None:
@@ -237,7 +237,7 @@ class ActTeller:
         return next((str(row.path[-1]) for row in added if isinstance(row.now, Mapping) and row.now in gone), "")
 
     def _protects(self, cause: Cause, kind: EffectKind) -> bool:
-        """Whether the environment protects the resource of a cause, and its own section does not lift that."""
+        """Return True if the environment protects a cause's resource and the resource's section does not lift that."""
         workspace = self.base if kind == "protection" else self.head
         stack = workspace.stacks.get(cause.stack)
         home = workspace.environment_of(stack) if stack else None
@@ -249,7 +249,7 @@ class ActTeller:
 
 
 class _LossGroup:
-    """The losses that have causes in common."""
+    """Losses that have causes in common."""
 
     def __init__(self) -> None:
         self.causes: dict[Cause, None] = {}
@@ -257,7 +257,7 @@ class _LossGroup:
 
 
 def _grouped(losses: Iterable[Loss]) -> list[list[Loss]]:
-    """Return losses in groups, each with the losses that have causes in common, directly or by other losses."""
+    """Return losses in groups. Losses with a common cause are in one group, directly or through other losses."""
     groups: dict[Cause, _LossGroup] = {}
     for loss in losses:
         group = _LossGroup()
@@ -274,7 +274,7 @@ def _grouped(losses: Iterable[Loss]) -> list[list[Loss]]:
 
 
 def _without_needed_lifts(groups: Iterable[list[Loss]]) -> Iterator[list[Loss]]:
-    """Yield groups but for lifted protection of sections that the change also replaces or removes, as another tells."""
+    """Yield the groups without lifted protection of sections whose replacement or removal is already reported."""
     groups = list(groups)
     losing: list[Cause] = []
     for losses in groups:
@@ -296,7 +296,7 @@ def _is_needed_lift(loss: Loss, losing: Iterable[Cause]) -> bool:
 
 
 def _by_kind(losses: Iterable[Loss]) -> dict[EffectKind, list[Loss]]:
-    """Return losses by kind, the gravest first."""
+    """Return losses keyed by kind, the most serious first."""
     by_kind: dict[EffectKind, list[Loss]] = {}
     for loss in sorted(losses, key=lambda loss: EFFECT_KINDS.index(loss.effect.kind)):
         by_kind.setdefault(loss.effect.kind, []).append(loss)
@@ -308,7 +308,7 @@ def _loss_kind(loss: Loss) -> LossKind | None:
 
 
 def _place(causes: Sequence[Cause]) -> LossPlace:
-    """Return what causes an act as its acknowledgement names it: of several fields with the value of each."""
+    """Return the causes of a decision as its acknowledgement writes them; several fields each with their value."""
     cause = causes[0]
     becomes = cause.becomes
     if len(causes) > 1:
@@ -318,14 +318,14 @@ def _place(causes: Sequence[Cause]) -> LossPlace:
 
 
 def _name(field: Cause, beside: Cause) -> str:
-    """Return a field's key, or its path if it is in another file or section than the field ``beside`` it."""
+    """Return the key of a field, or its path if it is in another file or section than ``beside``."""
     if field.stack != beside.stack:
         return f"{field.stack} {dotted(field.path)}"
     return dotted(field.path[-1:] if field.path[:-1] == beside.path[:-1] else field.path)
 
 
 def _taken(losses: Iterable[Loss]) -> tuple[tuple[str, tuple[LossKind, ...]], ...]:
-    """Return the kinds of losses by stack."""
+    """Return the kinds of losses of each stack."""
     by_stack: dict[str, set[LossKind]] = {}
     for loss in losses:
         if kind := _loss_kind(loss):
@@ -355,12 +355,18 @@ def _from_to(cause: Cause) -> str:
 
 
 def _told(losses: Sequence[Loss]) -> Sequence[Loss]:
-    """Return the losses that the file shows by itself, if there are any: which resources follow."""
+    """Return the losses that the stack file itself shows, or all losses if it shows none.
+
+    The reader can infer the affected resources from the file.
+    """
     return [loss for loss in losses if loss.subject.rank == OF_FILE] or losses
 
 
 def _subjects(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """Return the nouns for what is lost, the gravest first; one for several resources of the same name."""
+    """Return a noun for everything that is lost, the most serious first.
+
+    Several resources of the same name share one noun.
+    """
     resources: dict[LostSubject, set[str]] = {}
     for loss in losses:
         resources.setdefault(loss.subject, set()).add(loss.resource.name if loss.resource else "")
@@ -368,9 +374,9 @@ def _subjects(losses: Iterable[Loss]) -> tuple[str, ...]:
 
 
 def _says(by_kind: Mapping[EffectKind, Sequence[Loss]]) -> list[str]:
-    """Return what the gravest kind of effect means for two subjects; beside other kinds for one.
+    """Return sentences about the most serious kind of effect: one if there are other kinds of losses, otherwise two.
 
-    What is said of a team's part by itself is not said of one that goes with the environment's.
+    A part of a team's file that is lost together with a part of the environment's has no sentence.
     """
     gravest = next(iter(by_kind.values()))
     effects = _gravest_effects([loss for loss in _told(gravest) if loss.own_cause is None])
@@ -395,5 +401,5 @@ def _rank(act: Act) -> tuple[int, bool, str]:
 
 
 def unacknowledged(acts: Iterable[Act]) -> list[Finding]:
-    """Return the acts whose losses nobody acknowledges, as findings."""
+    """Return the findings of the decisions whose losses nobody acknowledged."""
     return [act.finding for act in acts if act.is_loss and act.acknowledged is None]

@@ -1,4 +1,4 @@
-"""Checks the stacks that a change can affect, on both sides, and compares the results."""
+"""Checks the stacks that a change can affect, before and after the change, and compares the results."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ from training_platform.rules.public_access import PUBLIC_ACCESS
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
 PROGRAM = ("training_platform/", OWN_RESOURCES)
-"""Files that affect plans beside stack files; if one of them changed, the base is planned by its own code."""
+"""Files that affect plans in addition to stack files. If one of them changed, the base is planned by its own code."""
 FOR_ALL = (*PROGRAM, "requirements", f"{STACKS_FOLDER}/quotas/", f"{STACKS_FOLDER}/exemptions.yaml")
 
 
 class _NotPlanned(Exception):
-    """The base's own code could not plan; the message says why."""
+    """The base's own code could not plan; the message gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaseOptions:
-    """What stacks are compared with: a commit, states of stacks by name, and previews instead of our own plans."""
+    """What stacks are compared with: a commit, stack states keyed by name, and previews that replace our own plans."""
 
     ref: str
     states: Mapping[str, DeployedStack] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class BaseOptions:
 
     @property
     def deployed(self) -> tuple[str, ...]:
-        """The stacks whose base is their deployed state."""
+        """The stacks that are compared with their deployed state."""
         return tuple(dict.fromkeys((*self.states, *self.previews)))
 
 
@@ -110,7 +110,7 @@ def check_against(
 ) -> Report:
     """Check the stacks that the change since a base can affect, and compare them with their base.
 
-    ``new_only`` sets findings aside that the base has as well. Raises UserError.
+    ``new_only`` sets aside the findings that the base also has. Raises UserError.
     """
     ref = base_options.ref
     options.progress(f"reading {ref}")
@@ -156,7 +156,7 @@ def check_against(
 def _scope(
     tree: BaseTree, base_options: BaseOptions, head: Workspace, base: Workspace, selected: Sequence[str]
 ) -> Affected:
-    """Return the stacks to compare: those that the change can affect, and those with a known state."""
+    """Return the stacks to compare: those that the change can affect, and those whose deployed state is known."""
     scope = affected(tree.changed, head, base)
     for name, was in scope.renamed.items():
         if was in selected:
@@ -181,9 +181,9 @@ def _scope(
 
 
 def _check_base(tree: BaseTree, files: Files, scope: Affected, options: CheckOptions) -> tuple[CheckResult, str | None]:
-    """Check the base; if its code differs, that code plans and this code checks the plans. Raises _NotPlanned.
+    """Check the base. If its code differs, its own code plans and this code checks the plans. Raises _NotPlanned.
 
-    The sentence is why the base's code planned some of its stacks only.
+    The returned sentence gives the reason why the base's code could plan only some of the stacks.
     """
     unplanned = None
     options = replace(options, base_files=None)
@@ -198,7 +198,7 @@ def _check_base(tree: BaseTree, files: Files, scope: Affected, options: CheckOpt
 
 
 def _base_plans(tree: BaseTree) -> PlanDocuments:
-    """Return the plans of the base's stacks by the base's own code. Raises _NotPlanned."""
+    """Return the plans of the base's stacks, made by the base's own code. Raises _NotPlanned."""
     commit = f"the code of commit {tree.commit[:12]}"
     if not (tree.root / _COMMAND).is_file():
         raise _NotPlanned(f"{commit} cannot plan here: it has no command `plan`")
@@ -212,7 +212,7 @@ def _base_plans(tree: BaseTree) -> PlanDocuments:
 
 
 def _run(root: Path) -> tuple[int, str, str]:
-    """Run the base's command; return its exit code, its output and its errors. An interrupt ends it, too."""
+    """Run the base's command and return its exit code, output and errors. An interrupt ends the command as well."""
     with subprocess.Popen(  # noqa: S603 # this interpreter, and arguments of ours
         [sys.executable, "-P", "-m", "training_platform.cli.main", "plan", "--format", "json", "--root", str(root)],
         cwd=root,
@@ -237,7 +237,7 @@ def _run(root: Path) -> tuple[int, str, str]:
 def _compared(
     scope: Affected, base_options: BaseOptions, head_check: CheckResult, base_check: CheckResult | None, today: date
 ) -> Comparison:
-    """Return the differences between both sides, none of them without a base."""
+    """Return the differences between head and base; empty without a base."""
     comparison = Comparison(
         ref=base_options.ref,
         other_stacks=len(head_check.files.workspace.stacks) - len(scope.head),
@@ -260,21 +260,21 @@ def _compared(
 
 
 def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
-    """Return the stacks whose files are gone but that no pipeline destroyed: they still hold their resources."""
+    """Return the stacks whose files were removed but that no pipeline destroyed. Their resources still exist."""
     kept = {*head.stacks, *head.unread_stacks, *scope.renamed.values()}
     gone = {name for name in base.stacks if name not in kept}
     return frozenset(name for name in gone if not _is_over(base.stacks[name], today))
 
 
 def _is_over(stack: Stack, today: date) -> bool:
-    """Whether a stack's own file retires it, so that a pipeline has destroyed it."""
+    """Return True if the stack's file retires it, which means that a pipeline has destroyed it."""
     return stack.retired is not None and stack.retired.since <= today
 
 
 def _stacks(
     scope: Affected, base_options: BaseOptions, head: Side, base: Side, left_behind: Container[str]
 ) -> Iterator[StackChange]:
-    """Yield the change of each stack of the head, then of those that only the base has."""
+    """Yield the change of each stack in the head, then the changes of stacks that exist only in the base."""
     for name in scope.head:
         was = scope.renamed.get(name, name)
         change = _stack(name, was, head, base)
@@ -309,7 +309,7 @@ def _stacks(
 
 
 def _stack(name: str, was: str, head: Side, base: Side) -> StackChange:
-    """Return the change of a stack that the base calls ``was``; a side may lack it."""
+    """Return the change of a stack that is named ``was`` in the base. The stack may exist on only one side."""
     head_report = head.stacks.get(name)
     base_report = base.stacks.get(was)
     base_amounts = StackAmounts(base_report, was in base.workspace.unknown_stacks)
@@ -347,9 +347,9 @@ def _kind(name: str, was: str, base: StackAmounts, head: StackAmounts) -> StackC
 
 
 def _retired(change: StackChange, planned: Sequence[FlatResource] | None) -> StackChange:
-    """Return the change of a stack that it retires: its other changes, and all resources that its end destroys.
+    """Return the change of a stack that it retires: its other changes, and all resources that will be destroyed.
 
-    The end lifts the options that keep the engine from deleting, which is no change of its own.
+    The retirement also lifts the options that keep the engine from deleting. These are not reported as changes.
     """
     stack = change.head
     if stack is None or stack.retired is None or stack.section is None or planned is None:
@@ -372,7 +372,10 @@ def _retired(change: StackChange, planned: Sequence[FlatResource] | None) -> Sta
 
 
 def _after_retirement(change: StackChange) -> StackChange:
-    """Return the change of a stack that was retired: what it no longer keeps is destroyed, unless the stack goes on."""
+    """Return the change of a stack that was already retired in the base.
+
+    A resource that the stack no longer keeps is destroyed, unless the retirement is withdrawn.
+    """
     ends = change.head is not None and change.head.retired is not None
     resources = []
     for resource in change.resources:
@@ -386,11 +389,14 @@ def _after_retirement(change: StackChange) -> StackChange:
 
 
 _OPEN = (PUBLIC_ACCESS, FOREIGN_ACCESS.id)
-"""Rules on what is open, whether this change opens it or not."""
+"""Rules that report open access, whether or not this change opens it."""
 
 
 def _known_openings(acts: Iterable[Act], report: Report) -> Iterator[Act]:
-    """Yield acts: one that only opens what a rule finds open in the head follows from that, and is exempt with it."""
+    """Yield the decisions; one that only opens access which a rule already reports is linked to that rule's finding.
+
+    If that finding is exempt, the decision is exempt as well.
+    """
     counted = [row for row in report.all_findings() if row.rule in _OPEN]
     exempted = [row for row in report.all_exempted() if row.finding.rule in _OPEN]
     for act in acts:
@@ -409,7 +415,7 @@ def _known_openings(acts: Iterable[Act], report: Report) -> Iterator[Act]:
 
 
 def _is_about_same(opening: Finding, state: Finding) -> bool:
-    """Whether two findings are about one resource, or about one section of a stack file."""
+    """Return True if two findings are about the same resource or the same section of a stack file."""
     if opening.stack != state.stack:
         return False
     if opening.resource and opening.resource == state.resource:
@@ -419,13 +425,13 @@ def _is_about_same(opening: Finding, state: Finding) -> bool:
 
 
 def _most_more(head: CheckResult, base: CheckResult | None) -> float | None:
-    """Return by how many USD per hour a stack may cost more: the least that either side allows, None for any."""
+    """Return the maximum increase in USD per hour of a stack: the lower limit of both sides, None without a limit."""
     limits = [check.files.prices.most_more_per_hour for check in (head, base) if check is not None]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _other_findings(comparison: Comparison, head: Workspace, base: Workspace) -> list[Finding]:
-    """Return the findings of a change other than losses."""
+    """Return the findings about a change that are not losses."""
     return located(_other_drafts(comparison, head, base))
 
 
@@ -451,7 +457,7 @@ BASE_NOT_PLANNED = declare(
 
 
 def _unknown(comparison: Comparison) -> Iterator[Draft]:
-    """Yield a warning for stacks with a base that could not be planned: the replacements of the change are unknown."""
+    """Yield a warning for stacks whose base could not be planned: the change may replace resources unnoticed."""
     if comparison.unknown:
         yield finding(Anchor(), (), comparison.unknown, rule=BASE_NOT_PLANNED)
     for stack in comparison.stacks:
@@ -462,7 +468,7 @@ def _unknown(comparison: Comparison) -> Iterator[Draft]:
 
 
 def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
-    """Return the report with more findings, each at its stack if the report has the stack."""
+    """Return the report with additional findings, each at its stack if the report contains the stack."""
     by_stack: dict[str, list[Finding]] = defaultdict(list)
     names = {stack.name for stack in report.stacks}
     for row in findings:
@@ -472,7 +478,7 @@ def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
 
 
 def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
-    """Yield a failure for each renamed stack whose file does not declare the deployed stack's name."""
+    """Yield a failure for each renamed stack whose file does not declare the name of the deployed stack."""
     for name, was in scope.renamed.items():
         stack = head.stacks[name]
         if name in scope.head and declared(stack) != was:
@@ -484,7 +490,7 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
 
 
 def _known_fingerprints(findings: Iterable[Finding], scope: Affected) -> Iterator[str]:
-    """Yield the fingerprints of the base's findings, with files under the new names of their stacks."""
+    """Yield the fingerprints of the base's findings, in which renamed stacks have the file of their new name."""
     files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
     identities = (identity(finding) for finding in findings)
     return fingerprints((rule, files.get(file, file), *other_parts) for rule, file, *other_parts in identities)
@@ -492,9 +498,9 @@ def _known_fingerprints(findings: Iterable[Finding], scope: Affected) -> Iterato
 
 @dataclass(frozen=True, kw_only=True)
 class Affected:
-    """The stacks to compare on each side, ``head`` and ``base``; ``renamed`` has old names by new ones.
+    """The stacks to compare in ``head`` and in ``base``. ``renamed`` maps new names to old names.
 
-    ``own_program`` says that the base has to be planned by its own program.
+    ``own_program`` says that the base must be planned by its own version of the program.
     """
 
     head: tuple[str, ...]
@@ -504,7 +510,7 @@ class Affected:
 
 
 def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affected:
-    """Return the stacks that changed files can affect; their paths are relative to the repository."""
+    """Return the stacks that changed files can affect; the paths are relative to the repository."""
     changed = tuple(changed)
     if any(path.startswith(FOR_ALL) for path in changed):
         names = {*head.stacks, *base.stacks}
@@ -521,9 +527,10 @@ def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affect
 
 
 def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[str]:
-    """Return the stacks of the changed files, the teams of changed environments, and environments that name teams.
+    """Return the stacks of changed files, the teams of changed environments, and environments that name changed teams.
 
-    An environment lends what teams leave it, or names a team that is added, removed or renamed.
+    An environment is affected if it names a team that is added, removed or renamed, or because it lends capacity that
+    its teams do not use.
     """
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
@@ -541,21 +548,22 @@ def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[s
 
 
 def _names(home: Stack, team: str | None) -> bool:
-    """Whether an environment's file has the name of a team, as a key or in a list."""
+    """Return True if an environment's file contains the name of a team, as a key or in a list."""
     values = leaves(written(home, ())) if team else ()
     return any(team in path or (isinstance(value, list) and team in value) for path, value in values)
 
 
 def _team_name(side: Workspace, stack: str) -> str | None:
-    """Return the name of a stack's team, None if a side has no such team."""
+    """Return the name of a stack's team, or None if this side has no team stack of that name."""
     team = side.stacks[stack].team if stack in side.stacks else None
     return team.name if team else None
 
 
 def renamings(head: Workspace, base: Workspace) -> dict[str, str]:
-    """Return the old names of renamed stacks: those with the same team, or with the same project and clusters.
+    """Return the old names of renamed stacks: stacks with the same team, or with the same project and clusters.
 
-    A team of a renamed environment is the same team. Where several could be meant, none is, unless a file declares it.
+    A team stays the same team if its environment is renamed. If several stacks match, none counts as renamed, unless a
+    file declares it.
     """
     head_names = {*head.stacks, *head.unread_stacks}
     base_names = {*base.stacks, *base.unread_stacks}
@@ -596,6 +604,6 @@ def _team_identity(stack: Stack, environments: Mapping[str, str]) -> object:
 
 
 def declared(stack: Stack) -> str:
-    """Return the former name that a stack's file declares, also if the model rejects the file, or an empty string."""
+    """Return the former name that a stack's file declares, even if the model rejects the file, or an empty string."""
     name = value_at(stack.source.value, (*stack.below, "renamed_from"))
     return name if isinstance(name, str) else ""

@@ -1,6 +1,6 @@
 """The base of a change: the files of the commit that the work tree and another branch have in common.
 
-Git is only read: `git archive` hands over the base's files, and neither the work tree nor its index is touched.
+Git is only read. `git archive` provides the base's files; the work tree and its index are not modified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN_FILES: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filt
 
 @dataclass(frozen=True, kw_only=True)
 class BaseTree:
-    """The files of the base in ``root``; ``changed`` are the paths below it that differ from the work tree."""
+    """The files of the base in ``root``. ``changed`` contains the paths below it that differ from the work tree."""
 
     root: Path
     ref: str
@@ -45,7 +45,7 @@ def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
 
 
 def commit_of(root: Path) -> str:
-    """Return the commit of the work tree, empty if git knows none, and whether the work tree differs from it."""
+    """Return the commit of the work tree, marked if the work tree differs from it; empty without a commit."""
     try:
         git = _Git(root)
     except UserError:
@@ -55,7 +55,7 @@ def commit_of(root: Path) -> str:
 
 
 class _Git:
-    """Runs git in one folder, without locks, so that it never writes."""
+    """Runs git in one folder and without locks, so it never writes."""
 
     def __init__(self, folder: Path) -> None:
         command = shutil.which("git")

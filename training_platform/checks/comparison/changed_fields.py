@@ -1,7 +1,7 @@
-"""The fields of stack files that a change differs in, and which of them decides a change of a resource.
+"""The fields of stack files that a change modifies, and which of them causes the change of a resource.
 
-Two fields can have the same new value, so their text does not show which of them decides. A plan of the work tree with
-the old value of one field does: what that plan has as before, the field decides.
+Two fields can have the same new value, so comparing values does not show which field is the cause. A trial plan of the
+work tree with the old value of one field does: whatever is unchanged in that plan depends on the field.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 
 _MOST_FIELDS = 50
 _MOST_PLANNED = 6_000
-"""Fields that are tried, and resources that all trials plan; in a larger change the section of a resource tells."""
+"""The maximum number of resources in all trial plans. In a larger change, the section of a resource is the cause."""
 _ITEM = re.compile(r"\[[^\]]*\]")
 _Plan = tuple[FlatResource, ...]
 _Changes = Mapping[tuple[str, str], ResourceChange]
 
 
 class FieldChange(NamedTuple):
-    """A field of a stack file and its two values, or None if a side lacks it."""
+    """A field of a stack file and its two values; a value is None if the field exists on only one side."""
 
     path: Path
     was: Any
@@ -39,7 +39,7 @@ class FieldChange(NamedTuple):
 
 
 def changed_fields(new: Stack, old: Stack, section: Path = ()) -> Iterator[FieldChange]:
-    """Yield the fields that differ below a section; a part that was added or removed whole is one field."""
+    """Yield the fields that differ below a section; a part that was added or removed as a whole is one field."""
     before = written(old, section)
     after = written(new, section)
     while len(section) > 1 and (before is None) != (after is None):
@@ -52,12 +52,12 @@ def changed_fields(new: Stack, old: Stack, section: Path = ()) -> Iterator[Field
 
 
 def written(stack: Stack, section: Path) -> Any:
-    """Return what a stack's file has in a section."""
+    """Return the content of a section in a stack's file."""
     return value_at(stack.source.value, (*stack.below, *section))
 
 
 def value_in_model(stack: Stack, path: Path, in_file: Any) -> Any:
-    """Return a switch or a number from the model, which fills in defaults; any other value as the file has it."""
+    """Return a switch or a number from the model, which fills in defaults; return any other value from the file."""
     value: Any = stack.section
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)
@@ -73,7 +73,7 @@ def _differing(before: Any, after: Any, path: Path) -> Iterator[FieldChange]:
 
 
 class FieldTrials:
-    """Plans of the work tree, each with the old value of one field; all plans are kept."""
+    """Trial plans of the work tree, each with the old value of one field. All plans are cached."""
 
     def __init__(self, head: Workspace) -> None:
         self._head = head
@@ -85,7 +85,7 @@ class FieldTrials:
     def decides(
         self, field: FieldChange, owner: Stack, stack: str, resource: ResourceChange, changed: InputChange | None
     ) -> bool | None:
-        """Whether a field of ``owner``'s file decides a change in a stack; None if no plan can show it."""
+        """Return whether a field of ``owner``'s file causes a change in a stack; None if no plan can show it."""
         key = (stack, owner.name, field.path)
         if key not in self._changes:
             self._changes[key] = self._without(field, owner, stack)
@@ -102,7 +102,10 @@ class FieldTrials:
         return any(_same(row, changed) for row in change.inputs)
 
     def with_old_value(self, field: FieldChange, owner: Stack) -> Workspace | None:
-        """Return the work tree's files with the old value of one field; None if they are rejected, or after many."""
+        """Return the work tree's files with the old value of one field.
+
+        The result is None if these files are rejected or if the limit of trials is reached.
+        """
         key = (owner.name, field.path)
         if key not in self._workspaces:
             if len(self._workspaces) == _MOST_FIELDS:
@@ -148,7 +151,7 @@ def _with_old_value(stack: Stack, field: FieldChange) -> Stack:
 
 
 def _same(trial: InputChange, changed: InputChange) -> bool:
-    """Whether two changes are of the same input; items of lists of other lengths have other positions."""
+    """Return True if two changes are of the same input. Positions in lists are ignored if the new values are equal."""
     if trial.path == changed.path:
         return True
     return trial.new == changed.new and _ITEM.sub("", trial.path) == _ITEM.sub("", changed.path)

@@ -40,11 +40,11 @@ from training_platform.resources.stack_resource import ResourceKey
 _ITEM = re.compile(r"\[(\d+)\]")
 _ITEM_KEYS = ("name", "action.type", "rangeName", "exclusionName", "id", "key")
 REPLACED_SOURCE = "its replacement"
-"""The new value of an input that comes from a replaced resource; the old value is that resource's name."""
+"""The new value of an input that refers to a replaced resource; the old value is that resource's name."""
 
 
 class LimitUse(NamedTuple):
-    """The use of one limit by all stacks, None if it is unknown; so is ``limit``, also if it is unlimited."""
+    """The use of one limit by all stacks, and the limit; None if unknown. An unlimited quota has no limit either."""
 
     unit: str
     used: float | None
@@ -52,7 +52,7 @@ class LimitUse(NamedTuple):
 
 
 class CapacityUse(NamedTuple):
-    """A flavor of a cluster: the capacity of its pools, and the amount that teams are promised; None if unknown."""
+    """A flavor of a cluster: the capacity of its node pools and the amount promised to teams; None if unknown."""
 
     capacity: float | None = 0
     promised: float | None = 0
@@ -65,8 +65,9 @@ LineKey = QuotaKey | FlavorKey
 class Side:
     """One side of a comparison: its files, the stacks that were checked, and the use of limits by all stacks.
 
-    ``resources`` are those of the stacks that were planned. ``unknown`` are the stacks of which the side knows nothing,
-    ``holders`` the stacks that hold a part of each limit or flavor.
+    - ``resources`` are the resources of the stacks that were planned.
+    - ``unknown`` are the stacks about which nothing is known on this side.
+    - ``holders`` are the stacks that use a part of each limit or flavor.
     """
 
     workspace: Workspace
@@ -79,7 +80,7 @@ class Side:
 
 
 def side_of(check: CheckResult) -> Side:
-    """Return a check as one side of a comparison."""
+    """Return the result of a check as one side of a comparison."""
     return Side(
         workspace=check.files.workspace,
         stacks={stack.name: stack for stack in check.report.stacks},
@@ -94,7 +95,7 @@ def side_of(check: CheckResult) -> Side:
 
 
 def _holders(ledgers: Ledgers) -> dict[LineKey, frozenset[str]]:
-    """Return the stacks that hold a part of each limit, and of the promises of each flavor."""
+    """Return the stacks that use a part of each limit, and the stacks to which a part of each flavor is promised."""
     holders: dict[LineKey, frozenset[str]] = {}
     for ledger in ledgers.projects.values():
         for line in ledger.lines:
@@ -105,7 +106,7 @@ def _holders(ledgers: Ledgers) -> dict[LineKey, frozenset[str]]:
 
 
 def with_unknown_lines(side: Side, other: Side) -> Side:
-    """Return a side without the sums to which a stack of its ``unknown`` ones adds, as far as the other side tells."""
+    """Return a side without the sums that its ``unknown`` stacks add to according to the other side."""
     held_by_unknown = {key for key, stacks in other.holders.items() if stacks & side.unknown}
     quotas = dict(side.quotas)
     for key, use in other.quotas.items():
@@ -134,7 +135,7 @@ def _flavor_key(line: CapacityLine) -> FlavorKey:
 
 
 def with_left_behind(head: Side, base: CheckResult, names: Container[str]) -> Side:
-    """Return the head with the use of base stacks that no longer have a file and that nobody destroys."""
+    """Return the head plus the use of base stacks that no longer have a file and that nobody destroys."""
     quotas = dict(head.quotas)
     base_uses = _quota_uses(base.ledgers.projects.values())
     for ledger in base.ledgers.projects.values():
@@ -155,7 +156,7 @@ def with_left_behind(head: Side, base: CheckResult, names: Container[str]) -> Si
 
 
 def resource_changes(before: Iterable[FlatResource], after: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
-    """Return the change of every resource that differs, the worst first."""
+    """Return the change of every resource that differs, the most serious first."""
     old = {resource.key: resource for resource in before}
     new = {resource.key: resource for resource in after}
     graph = {  # a resource's provider, and those whose outputs it takes, are before it
@@ -190,7 +191,7 @@ def added(resource: FlatResource) -> ResourceChange:
 
 
 def removed(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource] | None = None) -> ResourceChange:
-    """Return the change that removes a resource of a plan; without the plan it is not known what contains it."""
+    """Return the change that removes a resource of a plan; without the plan its cluster and namespace are unknown."""
     return ResourceChange(
         kind="removed",
         type=resource.type,
@@ -203,7 +204,7 @@ def removed(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource] | N
 
 
 def _containers(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource]) -> tuple[ResourceKey, ...]:
-    """Return the planned cluster and namespace of an object: the cluster of its provider, the namespace it names."""
+    """Return the planned cluster and namespace of an object: its provider's cluster and its input's namespace."""
     provider = plan.get(resource.provider) if resource.provider else None
     clusters = chain.from_iterable(provider.inputs_from.values()) if provider else ()
     namespaces = [key for key in resource.inputs_from.get("metadata", ()) if key[0] == resource_types.NAMESPACE]
@@ -211,7 +212,7 @@ def _containers(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource]
 
 
 def _size(resource: FlatResource) -> str:
-    """Return the most VMs of a node pool or persistent resource; empty for any other type."""
+    """Return the maximum number of VMs of a node pool or persistent resource as text; empty for any other type."""
     inputs = resource.inputs
     if resource.type == resource_types.NODE_POOL:
         zones = inputs.get("nodeLocations") or [inputs.get("location", "")]
@@ -226,7 +227,7 @@ def _size(resource: FlatResource) -> str:
 
 
 def accelerator_changes(base: StackAmounts, head: StackAmounts) -> tuple[AcceleratorChange, ...]:
-    """Return the accelerators that a stack gains or loses; a side without the stack has none."""
+    """Return the accelerators that a stack gains or loses. A side without the stack has none."""
     changes = []
     for key in sorted({*base.accelerators, *head.accelerators}):
         maximum = Amount(*(None if side.unknown else side.accelerators.get(key, 0) for side in (base, head)))
@@ -237,33 +238,33 @@ def accelerator_changes(base: StackAmounts, head: StackAmounts) -> tuple[Acceler
 
 
 def cost_changes(base: StackAmounts, head: StackAmounts) -> tuple[Amount, Amount]:
-    """Return a stack's minimum and maximum cost in USD per hour; a side without the stack costs nothing."""
+    """Return the changes of a stack's minimum and maximum cost in USD per hour; without the stack the cost is zero."""
     minimum, maximum = zip(base.usd, head.usd, strict=True)
     return Amount(*minimum), Amount(*maximum)
 
 
 class StackAmounts(NamedTuple):
-    """What one side tells of a stack: None without the stack, and ``unknown`` if its file is not known there."""
+    """What is known about a stack on one side: None without the stack; ``unknown`` if its file is not known there."""
 
     report: StackReport | None
     unknown: bool
 
     @property
     def accelerators(self) -> Mapping[tuple[str, str, str], int]:
-        """The most chips or GPUs, by region, flavor and unit."""
+        """The maximum number of chips or GPUs, keyed by region, flavor and unit."""
         rows = self.report.accelerators if self.report else ()
         return {(row.region, row.flavor, row.unit): row.maximum for row in rows}
 
     @property
     def unpriced(self) -> int | None:
-        """The number of VMs without a price, None if the file is unknown."""
+        """The number of VMs without a price, or None if the file is unknown."""
         if self.unknown:
             return None
         return self.report.cost.vms_without if self.report else 0
 
     @property
     def usd(self) -> tuple[float | None, float | None]:
-        """The minimum and the maximum cost in USD per hour, None where too little of it has a price."""
+        """The minimum and the maximum cost in USD per hour; None if too many VMs have no price."""
         if self.unknown:
             return None, None
         if self.report is None:
@@ -274,7 +275,7 @@ class StackAmounts(NamedTuple):
 
 
 def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
-    """Return the limits whose use or amount changes."""
+    """Return the quotas whose use or limit changes."""
     changes = []
     for key in sorted({*base.quotas, *head.quotas}):
         # A side that holds nothing of a limit does not list it.
@@ -333,9 +334,9 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[ResourceKe
 
 
 def _with_openings(new: FlatResource, inputs: Iterable[InputChange]) -> tuple[InputChange, ...]:
-    """Return the changes of inputs; what replaces a resource by one that is open to everybody opens, as a new one does.
+    """Return the changes of inputs; a replacement that is open to everybody has the effect ``opens``.
 
-    A grant that is only created again on a replaced bucket opens nothing that was not open.
+    A grant that is only created again on a replaced bucket opens nothing that was not open before.
     """
     effect = effect_of_addition(new.type, new.inputs)
     if effect.kind != "opens":
@@ -347,7 +348,7 @@ def _with_openings(new: FlatResource, inputs: Iterable[InputChange]) -> tuple[In
 
 
 def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[str] | None) -> ResourceChange | None:
-    """Return a change with the engine's decision: a replacement because of ``forcing`` inputs, or an update if None."""
+    """Return a change as the engine decided it: a replacement due to ``forcing`` inputs, or an update if None."""
     inputs = []
     reasons = None if forcing is None else tuple(forcing)
     for change in _inputs(old, new):
@@ -372,14 +373,14 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
 
 
 def against_state(old: Iterable[FlatResource], new: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
-    """Return the changes of a plan against a state; a value that is unknown on either side counts as equal."""
+    """Return the changes of a plan compared with a state; a value that is unknown on either side counts as equal."""
     planned = {resource.key: resource for resource in new if not resource.type.startswith("pulumi:")}
     deployed = [_as_planned(resource, planned.get(resource.key)) for resource in old]
     return resource_changes(deployed, planned.values())
 
 
 def _as_planned(deployed: FlatResource, plan: FlatResource | None) -> FlatResource:
-    """Return a deployed resource with the plan's values for what only one side knows, so that these are equal."""
+    """Return a deployed resource in which values that are unknown on one side are equal to the plan's values."""
     if plan is None:
         return deployed
     inputs = dict(deployed.inputs)
@@ -412,7 +413,7 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
 
 
 def _redirected(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
-    """Yield the inputs whose values, unknown on both sides, are outputs of another resource than before."""
+    """Yield the inputs that are unknown on both sides and now come from the output of a different resource."""
     for name, sources in new.inputs_from.items():
         before = old.inputs_from.get(name, ())
         removed_sources = [key[1] for key in before if key not in sources]
@@ -431,16 +432,17 @@ def _redirected(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
 
 
 def _paths_below(name: str, resource: FlatResource) -> Iterator[str]:
-    """Yield the paths of an input and of what is in it."""
+    """Yield the path of an input and all paths below it."""
     for path in resource.inputs:
         if path == name or path.startswith((f"{name}.", f"{name}[")):
             yield path
 
 
 def _aligned(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return inputs with list items by their key, for each list that is longer on one side.
+    """Return inputs in which the items of a list are identified by key if the list has different lengths.
 
-    By position, an item that goes would change all behind it: ``rules[Delete].age`` is the same on both sides.
+    By position, a removed item would change all items after it. By key, ``rules[Delete].age`` is the same on both
+    sides.
     """
     lists = {path[: match.start()] for path in (*old, *new) for match in _ITEM.finditer(path)}
     for name in sorted(lists, key=len):
@@ -451,7 +453,7 @@ def _aligned(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[st
 
 
 def _item_keys(name: str, inputs: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the key of each item of a list by its position; None if they have none, or two have the same."""
+    """Return the key of each list item by its position; None if items have no keys or two items have the same key."""
     matches = [_ITEM.match(path, len(name)) for path in inputs if path.startswith(name)]
     positions = {match[1] for match in matches if match}
     for key in _ITEM_KEYS:
@@ -470,14 +472,14 @@ def _keyed(name: str, inputs: Mapping[str, Any], keys: Mapping[str, str]) -> Map
 
 
 def _unhidden(value: Any) -> Any:
-    """Return a value as reports show it; a secret is shown without its digest."""
+    """Return a value as reports show it: a secret is shown without its digest."""
     if isinstance(value, list):
         return [_unhidden(item) for item in value]
     return HIDDEN if isinstance(value, str) and value.startswith(HIDDEN) else value
 
 
 def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
-    """Return the outermost part of a path that the other side lacks: ``a`` or ``a[0]`` of ``a[0].b``."""
+    """Return the outermost part of a path that is missing on the other side: ``a`` or ``a[0]`` of ``a[0].b``."""
     while True:
         above = path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]
         if not above or any(resource_types.covers(above, name) for name in other):
@@ -486,10 +488,10 @@ def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
 
 
 def _followed(new: FlatResource, replaced: Container[ResourceKey]) -> Iterator[InputChange]:
-    """Yield the inputs that replace a resource together with another, as the engine does even for equal inputs.
+    """Yield the inputs that force a replacement because another resource is replaced, even if they are equal.
 
-    It is replaced with its provider. The engine takes an input as a whole for unknown where any of it comes from a
-    replaced resource; one path of each input is enough to show that.
+    A resource is replaced with its provider. If any part of an input comes from a replaced resource, the engine treats
+    the whole input as unknown. One path of each input is enough to show that.
     """
     if new.provider and new.provider in replaced:
         yield _with_replaced(new, "provider", new.provider)
@@ -508,6 +510,6 @@ def _followed(new: FlatResource, replaced: Container[ResourceKey]) -> Iterator[I
 
 
 def _with_replaced(new: FlatResource, path: str, source: ResourceKey) -> InputChange:
-    """Return the change of an input that replaces a resource, since what it refers to is replaced."""
+    """Return the change of an input that forces a replacement because the resource it refers to is replaced."""
     effect = effect_of_replacement(new.type)
     return InputChange(path=path, old=source[1], new=REPLACED_SOURCE, forces=True, effect=effect)

@@ -1,4 +1,4 @@
-"""The field of a stack file that causes a change of a resource."""
+"""Finds the field of a stack file that causes a change of a resource."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
 
 REMOVED = "removed"
-"""How an acknowledgement names the new value of a field or resource that is removed."""
+"""The new value, in an acknowledgement, of a field or resource that is removed."""
 
 
 _NO_VALUE = AcknowledgedValue("")
@@ -28,8 +28,8 @@ _NO_VALUE = AcknowledgedValue("")
 class Cause:
     """The field of a stack file that causes a change, with its values on both sides.
 
-    A field that is removed has no ``after``. If no field is known to decide, the cause is the ``resource`` itself, by
-    type and name; ``path`` is then its section, and ``before`` is empty.
+    A removed field has no ``after``. If no field is known to be the cause, the cause is the ``resource`` itself, by
+    type and name; then ``path`` is the section of the resource and ``before`` is empty.
     """
 
     stack: str
@@ -40,19 +40,19 @@ class Cause:
 
     @property
     def becomes(self) -> str:
-        """The new value as an acknowledgement names it."""
+        """The new value as an acknowledgement writes it."""
         return REMOVED if self.after is None else self.after.text
 
 
 class ChangedField(NamedTuple):
-    """A changed field that may decide a change, and the stack in whose file it is."""
+    """A changed field that may be the cause of a change, and the stack in whose file it is."""
 
     stack: Stack
     change: FieldChange
 
 
 class DecidingFields:
-    """The changed fields of both sides' files, and which of them cause a change of a resource."""
+    """The changed fields in the files of both sides; finds those that cause the change of a resource."""
 
     def __init__(self, head: Workspace, base: Workspace) -> None:
         self._head = head
@@ -62,13 +62,13 @@ class DecidingFields:
         self._differences: dict[tuple[str, Path], list[FieldChange]] = {}
 
     def causes(self, change: StackChange, resource: ResourceChange) -> tuple[Cause, ...]:
-        """Return every field that forces a replacement, or would have its effect by itself, each once."""
+        """Return the distinct fields that force a replacement or that have the same effect without it."""
         effect = resource.forcing[0].effect
         rows = [row for row in resource.inputs if not row.forces and row.effect.kind == effect.kind]
         return tuple(dict.fromkeys(self.cause(change, resource, row) for row in (*resource.forcing, *rows)))
 
     def cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
-        """Return the field that decides a change, or the resource itself if the code changed and not the file."""
+        """Return the field that causes a change, or the resource itself if the code changed and not the file."""
         if source := _replaced_source(change, changed):
             return self.cause(change, source, source.forcing[0])
         new = change.head
@@ -99,7 +99,10 @@ class DecidingFields:
         candidates: Sequence[ChangedField],
         near: Sequence[ChangedField],
     ) -> Cause | None:
-        """Return the field without which the change is none; if no plan tells, the first near one, or the only one."""
+        """Return the field without which the change disappears.
+
+        If no trial plan shows it, return the first of the ``near`` fields, or the only candidate.
+        """
         untold = []
         for field in candidates:
             decides = self.trials.decides(field.change, field.stack, change.name, resource, changed)
@@ -113,7 +116,7 @@ class DecidingFields:
         return cause_of(*likely[0]) if likely else None
 
     def _candidates(self, new: Stack, old: Stack | None, section: Path) -> list[ChangedField]:
-        """Return the changed fields that can decide a change: of its section, then its file, then its environment."""
+        """Return the changed fields that can cause a change: in its section, then its file, then its environment."""
         fields: dict[tuple[str, Path], ChangedField] = {}
         for stack, was, path in self._homes(new, old, section):
             for change in self.changed(stack, was, path):
@@ -121,7 +124,7 @@ class DecidingFields:
         return list(fields.values())
 
     def _homes(self, new: Stack, old: Stack | None, section: Path) -> Iterator[tuple[Stack, Stack, Path]]:
-        """Yield the possible causes of a change: its section, the whole file, and the environment's file."""
+        """Yield where the cause of a change can be: its section, the whole file, and the environment's file."""
         if old is None or old.section is None:
             return
         yield new, old, section
@@ -134,7 +137,7 @@ class DecidingFields:
             yield home, old_home, ()
 
     def changed(self, new: Stack, old: Stack, section: Path = ()) -> list[FieldChange]:
-        """Return the changed fields of a file below a section; cached for the many resources of a large change."""
+        """Return the changed fields of a file below a section. A large change has many resources, so this is cached."""
         key = (new.name, section)
         if key not in self._differences:
             self._differences[key] = list(changed_fields(new, old, section))
@@ -155,7 +158,7 @@ def cause_of(stack: Stack, row: FieldChange) -> Cause:
 
 
 def _becomes(resource: ResourceChange) -> AcknowledgedValue | None:
-    """Return what becomes of a resource: its changed inputs, or all inputs of an added one; None if it is removed."""
+    """Return the new value of a resource: its changed inputs, or all inputs of an added one; None if it is removed."""
     if resource.kind == "removed":
         return None
     changed = {row.path: REMOVED if row.new is None else row.new for row in resource.inputs}
@@ -163,12 +166,12 @@ def _becomes(resource: ResourceChange) -> AcknowledgedValue | None:
 
 
 def _end(retired: RetiredSpec) -> str:
-    """Return the end of a stack as an acknowledgement names it, which is stale once the stack keeps less."""
+    """Return the retirement of a stack as an acknowledgement writes it; it is stale if the stack keeps less."""
     return f"{retired.since}, keeps {', '.join(sorted(retired.keeps)) or 'nothing'}"
 
 
 def _replaced_source(change: StackChange, changed: InputChange | None) -> ResourceChange | None:
-    """Return the replaced resource that an input refers to, if that is why the input changes."""
+    """Return the replaced resource that an input refers to, if this is the reason for the change of the input."""
     if changed is None or changed.new != REPLACED_SOURCE:
         return None
     sources = (other for other in change.resources if other.kind == "replaced" and other.name == changed.old)
@@ -176,6 +179,6 @@ def _replaced_source(change: StackChange, changed: InputChange | None) -> Resour
 
 
 def _overlap(path: Path, section: Path) -> bool:
-    """Whether a field is in a section, or a part of the file that was added or removed with the section in it."""
+    """Return True if a field is in a section, or contains the section."""
     shorter = min(len(path), len(section))
     return path[:shorter] == section[:shorter]

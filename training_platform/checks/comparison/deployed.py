@@ -1,8 +1,8 @@
-"""The engine's knowledge of stacks: their last deployed state, and the steps of a preview.
+"""What the Pulumi engine knows about stacks: their last deployed state, and the steps of a preview.
 
-``pulumi stack export`` prints a state, and ``pulumi preview --json`` the steps of a preview with the old and the new
-inputs of each resource, which no policy pack is given. Source: pulumi 3.260, pkg/backend/display/json.go and
-sdk/go/common/apitype/core.go.
+``pulumi stack export`` prints a state. ``pulumi preview --json`` prints the steps of a preview with the old and the new
+inputs of each resource. Policy packs do not receive the old inputs. Source: pulumi 3.260, pkg/backend/display/json.go
+and sdk/go/common/apitype/core.go.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _OfStack = TypeVar("_OfStack", "DeployedStack", "Preview")
 
 
 class DeployedStack(NamedTuple):
-    """A stack as it is deployed: its resources, without components and providers."""
+    """A deployed stack: its resources, without components and providers."""
 
     stack: str
     resources: tuple[FlatResource, ...]
 
 
 class Preview(NamedTuple):
-    """A stack, with the engine's steps for its resources."""
+    """A stack and the engine's steps for its resources."""
 
     stack: str
     changes: tuple[ResourceChange, ...]
@@ -62,7 +62,7 @@ class _State(BaseModel):
 
     @property
     def is_deployed(self) -> bool:
-        """Whether it is a provider's resource, and neither only read nor to be deleted."""
+        """Return True for a provider's resource that is neither only read nor pending deletion."""
         return self.custom and not self.external and not self.delete and not self.type.startswith("pulumi:")
 
 
@@ -72,7 +72,7 @@ class _Deployment(BaseModel):
 
 
 class _Export(BaseModel):
-    """What ``pulumi stack export`` prints."""
+    """The output of ``pulumi stack export``."""
 
     version: Literal[3] = 3
     deployment: _Deployment
@@ -92,13 +92,13 @@ class _Step(BaseModel):
 
     @property
     def is_of_resource(self) -> bool:
-        """Whether it is a step of a provider's resource."""
+        """Return True if the step is for a provider's resource."""
         state = self.new or self.old
         return state is None or (state.custom and not state.type.startswith("pulumi:"))
 
 
 class _Steps(BaseModel):
-    """What ``pulumi preview --json`` prints."""
+    """The output of ``pulumi preview --json``."""
 
     steps: list[_Step] = Field(min_length=1)
 
@@ -124,7 +124,7 @@ def read_preview(path: Path) -> Preview:
 
 
 def once(rows: Iterable[_OfStack], option: str) -> dict[str, _OfStack]:
-    """Return states or previews by stack. Raises UserError for a second one of a stack."""
+    """Return states or previews keyed by stack. Raises UserError if a stack has two."""
     by_stack: dict[str, _OfStack] = {}
     for row in rows:
         if row.stack in by_stack:
@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
 
 
 def _gravest(steps: Iterable[_Step]) -> Iterator[_Step]:
-    """Yield the steps, those of a replacement last, since the engine also notes its parts."""
+    """Yield the steps. A replacement is last, because the engine also reports its individual parts."""
     rows = [step for step in steps if step.is_of_resource]
     yield from (step for step in rows if step.op not in _REPLACING)
     yield from (step for step in rows if step.op in _REPLACING)

@@ -1,7 +1,7 @@
-"""The effects of a change on data, jobs, promises, protection and rights, by the table of ``effects.yaml``.
+"""The effects of a change on data, jobs, promises, protection and access, according to ``effects.yaml``.
 
-Whoever knows a resource before and after a change asks here: a comparison with git, with a stack's state, or the
-preview of any program.
+The table is used wherever a resource is known before and after a change: in a comparison with git or with a stack's
+state, and in the preview of any program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PUBLIC = ("allUsers", "allAuthenticatedUsers", "system:unauthenticated", "syste
 
 @dataclass(frozen=True, kw_only=True)
 class EffectRow:
-    """A row of the table: the effect of a change of the inputs ``of`` that matches one of ``when``."""
+    """A row of the table: the effect of a change of the inputs ``of`` that meets one of the conditions in ``when``."""
 
     effect: EffectKind
     says: str
@@ -38,15 +38,15 @@ class EffectRow:
     section: Literal["environment", "team"] | None = None
 
     def fits(self, path: str, old: Any, new: Any) -> bool:
-        """Whether the row covers a change; the path has no positions in lists."""
+        """Return True if the row applies to a change. The path contains no positions in lists."""
         return any(_pattern(of).fullmatch(path) for of in self.of) and any(_fits(when, old, new) for when in self.when)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TypeEffects:
-    """The effects of changes of one type of resource: ``lost`` if one is deleted, ``added`` if one is created.
+    """The effects of changes to one resource type: ``lost`` if one is deleted, ``added`` if one is created.
 
-    ``replaced`` is the effect if another is created in its place, where that is not the effect of deleting it.
+    ``replaced`` is the effect of replacing a resource, if that differs from the effect of deleting it.
     """
 
     lost: EffectRow
@@ -68,12 +68,12 @@ class EffectTable:
 
 @cache
 def effect_table() -> EffectTable:
-    """Return the table, which the first call reads."""
+    """Return the table, which is read at the first call."""
     return build(EffectTable, read_file(_FILE), DataPosition(_FILE), {})
 
 
 def effect_of_loss(resource_type: str) -> Effect:
-    """Return the effect of deleting a resource; if the table lacks its type, its contents are lost."""
+    """Return the effect of deleting a resource. If its type is not in the table, its contents are lost."""
     row = _type_effects(resource_type)
     if row is None:
         return Effect(
@@ -83,7 +83,7 @@ def effect_of_loss(resource_type: str) -> Effect:
 
 
 def effect_of_replacement(resource_type: str) -> Effect:
-    """Return the effect of deleting a resource and creating another; one that protects does so again."""
+    """Return the effect of replacing a resource. A resource that protects something protects it again afterwards."""
     row = _type_effects(resource_type)
     if row and row.replaced:
         return _effect(row.replaced)
@@ -94,7 +94,7 @@ def effect_of_replacement(resource_type: str) -> Effect:
 
 
 def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
-    """Return the effect of a new resource; a grant to everybody opens."""
+    """Return the effect of a new resource. A grant to everybody has the effect ``opens``."""
     row = _type_effects(resource_type)
     if row is None or row.added is None:
         return Effect("none", "it is new")
@@ -113,9 +113,10 @@ def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect
 
 
 def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect]:
-    """Return the effects of a field of a stack file by itself, by the first row; most fields have resources.
+    """Return the effects of a field that has effects of its own, from the first row of the table that matches.
 
-    A list that gains somebody and loses somebody else has two: it gives rights and takes some.
+    Most fields have effects only through resources. A list that gains one member and loses another has two effects: it
+    grants access and withdraws access.
     """
     effects: dict[EffectKind, Effect] = {}
     for row in effect_table().fields:
@@ -127,20 +128,20 @@ def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect
 
 
 def kind_name(resource_type: str) -> str:
-    """Return the noun for a resource of a type."""
+    """Return the noun for resources of a type."""
     row = RESOURCE_TYPES.get(resource_type)
     return row.kind if row else resource_type.rpartition(":")[2]
 
 
 @cache
 def type_rank(resource_type: str) -> int:
-    """Return the rank of a type in the table, the gravest first; missing types rank before all others."""
+    """Return the rank of a type in the table, the most serious first. A missing type ranks before all others."""
     names = enumerate(effect_table().types)
     return next((rank for rank, name in names if _pattern(name).fullmatch(resource_type)), -1)
 
 
 def is_decided(resource_type: str, path: str) -> bool:
-    """Whether any row of the table covers an input."""
+    """Return True if any row of the table applies to an input."""
     plain = _POSITION.sub("", general_path(path))
     return any(_pattern(pattern).fullmatch(plain) for row in _input_rows(resource_type) for pattern in row.of)
 
@@ -167,19 +168,19 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _fits(when: str, old: Any, new: Any) -> bool:
-    """Whether a change is of a kind; an absent value is None."""
+    """Return True if a change meets a condition; None means that the value is absent."""
     if when.startswith("to "):
         return str(new) == when.removeprefix("to ")
     return _WHEN[when](old, new)
 
 
 def _lost(old: Any, new: Any) -> set[str]:
-    """Return the items of a list, or of the lists in a mapping, that are not in another."""
+    """Return the items of a list, or of the lists in a mapping, that the new value no longer has."""
     return set(_items(old)) - set(_items(new))
 
 
 def _grows(old: Any, new: Any) -> bool | None:
-    """Return whether a quantity grows; None if it is not a quantity, or stays the same."""
+    """Return whether a quantity grows; None if it is not a quantity or does not change."""
     before = _number(old)
     after = _number(new)
     if before is None or after is None or before == after:
@@ -213,7 +214,7 @@ def _items(value: Any) -> Iterator[str]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a quantity as a number, also with a unit such as 86400s, or a date by its day; None if it is neither."""
+    """Return a quantity as a number, or None. A unit such as in 86400s is allowed, and a date counts as its day."""
     if isinstance(value, bool) or value is None:
         return None
     if _DATE.fullmatch(str(value)):

@@ -1,4 +1,4 @@
-"""Protection that stack files lift: where, and that it can be on again."""
+"""Finds protection that stack files lift and that can be turned on again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROTECTION_LEFT_OFF = declare(
 
 
 def left_off(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
-    """Find protection that was lifted before this change, which no longer needs it."""
+    """Yield a finding for each protection that was lifted before this change and need not be lifted for it."""
     for change in comparison.stacks:
         new = change.head
         old = change.base
@@ -52,7 +52,7 @@ def left_off(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
 
 
 def _lifted_sections(value: Any, below: Path) -> Iterator[Path]:
-    """Yield the sections of a file with ``deletion_protection: false``, from its own section on."""
+    """Yield the sections of a file with ``deletion_protection: false``, including the top-level section."""
     for path, leaf in leaves(value_at(value, below)):
         if path[-1:] == ("deletion_protection",) and len(path) > 1 and leaf is False:
             yield path[:-1]
