@@ -1,4 +1,4 @@
-"""Price per hour of a stack's resources, at the minimum and the maximum of its machines."""
+"""The hourly cost of a stack's resources, with the minimum and with the maximum number of machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from training_platform.resources.filestore import most_gib
 
 
 def stack_cost(section: Environment | Team, book: PriceBook = LIST) -> Cost:
-    """Return what a stack costs per hour: machines with their disks, Filestore, clusters, gateways."""
+    """Return the hourly cost of a stack: machines with their disks, Filestore, clusters, gateways."""
     parts = _environment(section, book) if isinstance(section, Environment) else _team(section, book)
     return sum(parts, Cost())
 
@@ -34,7 +34,7 @@ def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
 
 
 def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
-    """Yield the costs of Filestore and Lustre, and of the most that claims may create from a StorageClass."""
+    """Yield the costs of Filestore and Lustre, including the maximum that claims may create from a StorageClass."""
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
         custom = bool(instance.iops or instance.iops_per_tib)
@@ -54,7 +54,7 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
 
 
 def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
-    """Yield the costs of a disk for a data set; the costs of buckets and instances are counted elsewhere."""
+    """Yield the cost of a disk with a data set. Buckets and instances are counted elsewhere."""
     if disk := data.hyperdisk_ml:
         region = region_of(disk.zone)
         mibps = disk.throughput_mibps
@@ -66,7 +66,7 @@ def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
 
 
 def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:
-    """Yield the costs of a pool: VMs, boot disks, and additional local SSD."""
+    """Yield the costs of a node pool: VMs, boot disks, and additional local SSD."""
     spec = pool.spec
     counts = (pool.min_nodes, pool.max_nodes)
     yield machines_cost(pool.machine, spec.charged, pool.region, *counts, book=book)

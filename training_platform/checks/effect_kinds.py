@@ -1,4 +1,4 @@
-"""The kinds of effects that a change can have: their order, their headlines, and the rules of those that are losses."""
+"""The kinds of effects that a change can have: their order, their headlines, and the rules of losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EffectKind = Literal[
     "data", "jobs", "stack", "promises", "protection", "opens", "cost", "revokes", "grants", "unknown", "none"
 ]  # fmt: skip
 EFFECT_KINDS: tuple[EffectKind, ...] = get_args(EffectKind)
-"""Every effect that a change can have, the worst first."""
+"""All kinds of effects, the most serious first."""
 HEADLINES: Mapping[EffectKind, str] = {
     "data": "loses data",
     "jobs": "stops jobs",
@@ -27,12 +27,12 @@ HEADLINES: Mapping[EffectKind, str] = {
     "none": "no effect on people",
 }
 LOSS_RULES: Mapping[EffectKind, Rule] = {kind: rule for kind, rule in losses.LOSS_RULES.items()}  # noqa: C416 # of more kinds
-"""The rule of each effect that is a finding; the others are lines of a report."""
+"""The rule of each kind of effect that is reported as a finding. The other kinds appear only as lines of a report."""
 EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule.id: kind for kind, rule in LOSS_RULES.items()}
 
 
 class Effect(NamedTuple):
-    """An effect; ``says`` is the predicate of a sentence about the change, ``first`` what to do before it."""
+    """An effect. ``says`` is the predicate of a sentence about the change; ``first`` says what to do before it."""
 
     kind: EffectKind
     says: str

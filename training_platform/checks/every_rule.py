@@ -1,4 +1,4 @@
-"""Every rule, of stacks, changes and parts: modules declare rules when they are imported, and here all are."""
+"""All rules, of stacks, changes and parts. A module declares its rules when it is imported; this one imports all."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from training_platform.rules.descriptions import RuleSheet, rule_sheets
 
 
 def every_rule() -> tuple[RuleSheet, ...]:
-    """Return every rule as users read it, those of installed parts too, sorted by group and name."""
+    """Return all rules in the form shown to users, including those of installed parts, sorted by group and name."""
     declare_rules_of_parts()
     return rule_sheets()

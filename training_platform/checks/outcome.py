@@ -1,4 +1,4 @@
-"""The outcome of a stack's plan: the findings of rules, and the resources that reports show."""
+"""The result of planning a stack: the findings of rules, and the resources that reports show."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ LATER = "(known after deployment)"
 _KEY = re.compile(r"[.\[\]]")
 TRIGGER = "replacementTrigger"
 OPTIONS = ("protect", "retainOnDelete", TRIGGER)
-"""Options that a program registers beside the inputs and that comparisons read; here they are inputs."""
+"""Resource options that comparisons need. They are added to the inputs here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The findings of rules in a plan, and the resources that it would create.
+    """The findings of rules for a plan, and the resources that it would create.
 
-    ``inputs`` has the resources with all of their inputs; None without a comparison, since they are many times the rest
-    together.
+    ``inputs`` contains the resources with all of their inputs. It is None without a comparison, because it is many
+    times larger than everything else together.
     """
 
     findings: tuple[Finding, ...]
@@ -41,14 +41,14 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """A part of a stack: a component, with the number of resources of each kind at all levels below it."""
+    """A part of a stack: a component with the number of resources of each kind at all levels below it."""
 
     name: str
     kinds: dict[str, int]
 
     @property
     def count(self) -> int:
-        """The number of resources that a provider creates, without components."""
+        """The number of provider resources, without components."""
         return sum(self.kinds.values())
 
 
@@ -65,11 +65,15 @@ class ResourceTree:
 
 @dataclass(frozen=True, kw_only=True)
 class FlatResource:
-    """A planned resource: its inputs by path (``nodeConfig.guestAccelerators[0].type``), a list of values as one.
+    """A planned resource with its inputs keyed by path (``nodeConfig.guestAccelerators[0].type``).
 
-    ``ignored`` and ``replacing`` are the paths that the program registers so; ``protected`` resources the engine
-    neither deletes nor replaces. ``inputs_from`` are the resources, by type and name, that an input has outputs of,
-    ``provider`` the one that the program registers it with: None for the default one.
+    A list of plain values is one input.
+
+    - ``ignored`` and ``replacing`` are paths from the program's options ``ignoreChanges`` and
+      ``replaceOnChanges``.
+    - ``protected`` means that the engine neither deletes nor replaces the resource.
+    - ``inputs_from`` contains, for each input, the type and name of the resources whose outputs it uses.
+    - ``provider`` is the provider that the program passes, None for the default provider.
     """
 
     type: str
@@ -83,12 +87,12 @@ class FlatResource:
 
     @property
     def key(self) -> ResourceKey:
-        """Its type and name, unique in its stack."""
+        """The type and the name of the resource, which are unique in its stack."""
         return self.type, self.name
 
 
 def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View], *, inputs: bool) -> Outcome:
-    """Return the outcome of a stack's planned resources and their views; resources are sorted by name."""
+    """Return the outcome of a stack's planned resources and their views, with the resources sorted by name."""
     resources = sorted(planned, key=lambda resource: (resource.name, resource.type))
     return Outcome(
         findings=tuple(rule_findings(stack, views)),
@@ -99,7 +103,7 @@ def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View]
 
 
 def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
-    """Return the findings of rules in a stack's views, and in the pools that GKE would create for compute classes."""
+    """Return the findings of rules for a stack's views and for the pools that GKE would create for compute classes."""
     findings = evaluate(_program(stack, views), file=stack)
     if created_pools := views_of_created_pools(stack):
         without_pools = [view for view in views if not isinstance(view, NodePoolView)]
@@ -119,7 +123,7 @@ def _program(stack: Stack, views: list[View]) -> Program:
 
 
 def branches(resources: Sequence[StackResource]) -> tuple[Branch, ...]:
-    """Return the top-level parts by name, each with its resources counted by kind."""
+    """Return the top-level parts by name, each with the number of its resources of each kind."""
     parents = {resource.key: resource.parent for resource in resources}
     kinds: dict[str, Counter[str]] = {}
     for resource in resources:
@@ -156,7 +160,7 @@ def resource_tree(resources: Sequence[StackResource]) -> tuple[ResourceTree, ...
 
 
 def kind_of(resource_type: str) -> str:
-    """Return the short name of a resource type; a provider is marked as one."""
+    """Return the short name of a resource type; the name of a provider says that it is one."""
     name = resource_type.rpartition(":")[2]
     return f"Provider ({name})" if resource_type.startswith(PROVIDER_TYPES) else name
 
@@ -179,7 +183,7 @@ def flat_resource(planned: StackResource) -> FlatResource:
 
 
 def _hidden(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values by path, with digests for those that can be secret."""
+    """Return values keyed by path, with digests for values that can be secret."""
     for path, value in values.items():
         keys = [part for part in _KEY.split(path) if part]
         if can_be_secret(keys):
@@ -188,7 +192,7 @@ def _hidden(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digested(value: Any) -> Any:
-    """Return the digest of a value, of a list item by item; unknown values and digests stay."""
+    """Return the digest of a value, or of each item of a list; unknown values and digests are unchanged."""
     if isinstance(value, list):
         return [_digested(item) for item in value]
     if value in (LATER, None) or (isinstance(value, str) and value.startswith(HIDDEN)):
@@ -197,7 +201,7 @@ def _digested(value: Any) -> Any:
 
 
 def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every value of a resource's inputs by path, without empty mappings; unknown values are ``LATER``."""
+    """Return the values of a resource's inputs keyed by path, without empty mappings; unknown values are ``LATER``."""
     return dict(_leaves(inputs, ""))
 
 

@@ -1,4 +1,4 @@
-"""Output of reports: standard output, and files that are written completely or not at all."""
+"""Writes reports to standard output, and to files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 
 class Style(NamedTuple):
-    """How a report is written: ``links`` is the prefix of links in Markdown and HTML, ``verbose`` is of text."""
+    """Options of a report: the prefix of ``links`` in Markdown and HTML, and whether text is ``verbose``."""
 
     links: str = ""
     verbose: bool = True
 
 
 class ReportFormat(NamedTuple):
-    """A format of reports: the function that writes it, which imports its module when it is called.
+    """A report format with the function that writes it. The function imports its module when it is called.
 
-    ``mixable`` ones may follow one another on standard output; any other is one document, which a second would spoil.
+    Reports in ``mixable`` formats may follow one another on standard output. Any other format is one document, which a
+    second one would make invalid.
     """
 
     write: Callable[[Report, Style], str]
@@ -83,11 +84,11 @@ FORMATS: Mapping[str, ReportFormat] = {
     "github": ReportFormat(_github, mixable=True),
     "html": ReportFormat(_html),
 }
-"""Formats by their names on the command line."""
+"""The formats, keyed by their names on the command line."""
 
 
 def print_report(report: Report, to: str, *, links: str = "", verbose: bool = True) -> None:
-    """Print a report in one format; text has colours on a terminal and is a summary unless ``verbose``."""
+    """Print a report in one format. Text has colours on a terminal, and is a summary unless ``verbose``."""
     if to == "text":
         from training_platform.checks.reports.terminal_tables import PrintableConsole
         from training_platform.checks.reports.text import print_report as print_text
@@ -105,7 +106,7 @@ def render(report: Report, to: str, *, links: str = "", verbose: bool = True) ->
 
 
 def check_writable(paths: Iterable[Path]) -> None:
-    """Raise UserError for a file that cannot be written, before a long check."""
+    """Raise UserError for a file that cannot be written. Call this before a long check."""
     for path in paths:
         if os.path.isdir(path):  # unlike Path.is_dir, it returns False for a name that is too long  # noqa: PTH112
             raise UserError(f"{path} cannot be written: it is a folder; name a file in it.")
@@ -114,9 +115,10 @@ def check_writable(paths: Iterable[Path]) -> None:
 
 
 def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
-    """Write every file or none: each is first written to a temporary file beside it, and all are moved at the end.
+    """Write all files or none: each is written to a temporary file next to it, and all are moved at the end.
 
-    What is no plain file, such as a pipe, is written as it is; ``folders`` makes those that are missing. UserError.
+    A path that is not a plain file, such as a pipe, is written directly. ``folders`` creates missing folders. Raises
+    UserError.
     """
     beside: dict[Path, Path] = {}
     try:
@@ -136,7 +138,7 @@ def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
 
 
 def _write_beside(path: Path, text: str) -> Path:
-    """Write a temporary file and return its path, or write the path itself if it is a device or a pipe."""
+    """Write a temporary file and return its path, or write directly to the path if it is a device or a pipe."""
     if path.exists() and not path.is_file():
         path.write_text(_ended(text), encoding="utf-8")
         return path

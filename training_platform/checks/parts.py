@@ -1,4 +1,4 @@
-"""Parts: each folder of ``training_platform/parts`` declares its additions to the core in ``PART``.
+"""Parts: each folder of ``training_platform/parts`` declares in ``PART`` what it adds to the core.
 
 The core imports no part by name. The functions of a ``PART`` import their modules when they are called.
 """
@@ -27,7 +27,7 @@ FOLDER = "training_platform.parts"
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedStacks:
-    """The stacks of a repository, beside which a part checks its own files: their charges, and the limits of quotas."""
+    """The stacks of a repository with their charges and the limits of quotas, for the checks of a part's own files."""
 
     root: Path
     today: date
@@ -41,7 +41,7 @@ class CheckOfFiles:
     """A part's check of a folder at the root of a repository.
 
     ``findings`` also returns a sentence about each file that cannot be read. ``quota_needs`` returns the amount of each
-    quota that the files need beside the stacks.
+    quota that the files need in addition to the stacks.
     """
 
     folder: str
@@ -51,11 +51,13 @@ class CheckOfFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The additions of a part to the core.
+    """What a part adds to the core.
 
-    ``needs`` are the other parts that it imports: if one is absent, so is this. ``commands`` are commands of
-    ``training-platform`` by name, or ``group name`` for one of a group of the core. ``schemas`` returns JSON Schemas by
-    the file that ``training-platform schema`` writes. ``declare_rules`` imports what declares the part's rules.
+    - ``needs`` are the other parts that it imports. If one of them is missing, this part is not available.
+    - ``commands`` are commands of ``training-platform``, keyed by name, or by ``group name`` for a command in a
+      group of the core.
+    - ``schemas`` returns JSON Schemas keyed by the file that ``training-platform schema`` writes.
+    - ``declare_rules`` imports the modules that declare the part's rules.
     """
 
     commands: Mapping[str, Callable[[], click.Command]]
@@ -67,7 +69,7 @@ class Part:
 
 @cache
 def installed_parts() -> dict[str, Part]:
-    """Return the parts by name, except those whose folder, or that of a part that they need, is missing."""
+    """Return the parts by name. A part is left out if its folder, or the folder of a part that it needs, is missing."""
     try:
         folders = import_module(FOLDER).__path__
     except ModuleNotFoundError:
@@ -78,19 +80,19 @@ def installed_parts() -> dict[str, Part]:
 
 
 def checks_of_files() -> list[CheckOfFiles]:
-    """Return the parts' checks of files beside the stacks."""
+    """Return the parts' checks of files other than stack files."""
     return [part.files for part in installed_parts().values() if part.files]
 
 
 def declare_rules_of_parts() -> None:
-    """Import what declares the rules of parts."""
+    """Import the modules that declare the rules of parts."""
     for part in installed_parts().values():
         if part.declare_rules:
             part.declare_rules()
 
 
 def part_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of parts by file."""
+    """Return the JSON Schemas of parts, keyed by file."""
     schemas: dict[str, dict[str, Any]] = {}
     for part in installed_parts().values():
         if part.schemas:

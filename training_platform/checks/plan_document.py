@@ -1,4 +1,4 @@
-"""A plan as JSON, for programs and for the code of another commit; secrets in it are not shown."""
+"""A plan as JSON, for programs and for the code of another commit. Secrets are not shown."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, Sta
 
 
 class ResourceDocument(BaseModel):
-    """A resource or component; ``inputs`` have the provider's spellings, ``options`` Pulumi's names.
+    """A resource or component. ``inputs`` use the provider's field names, ``options`` use Pulumi's names.
 
-    ``place`` is the line of the stack file that it comes from. A value that only a deployment knows is
-    ``(known after deployment)``; ``inputs_from`` names the resources whose outputs an input is made from.
+    ``place`` is the line of the stack file from which the resource comes. A value that is known only after deployment
+    is ``(known after deployment)``. ``inputs_from`` names the resources whose outputs an input uses.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -36,7 +36,7 @@ class ResourceDocument(BaseModel):
 
 
 class ReadResource(BaseModel):
-    """An existing resource that is only read."""
+    """An existing resource that is only read and not managed."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -57,7 +57,7 @@ class PlanDocument(BaseModel):
 
 
 class PlanDocuments(BaseModel):
-    """The plans of several stacks, and a sentence for each stack that has none."""
+    """The plans of several stacks, and a sentence for each stack without a plan."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -67,7 +67,7 @@ class PlanDocuments(BaseModel):
 
 
 def plan_document(stack: Stack, plan: Plan) -> PlanDocument:
-    """Return a stack's plan as JSON has it."""
+    """Return a stack's plan as a document for JSON."""
     assert stack.section is not None  # a stack without one has no plan
     locator = Locator(stack.section)
     resources = [

@@ -15,7 +15,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Yield a progress bar on a terminal's standard error; in a pipe it stays quiet."""
+    """Yield a progress bar on standard error if that is a terminal; otherwise nothing is shown."""
     from rich.console import Console  # noqa: PLC0415 # slow to import
 
     console = Console(stderr=True)
@@ -32,7 +32,7 @@ def progress_bar() -> Iterator[Progress]:
 
 
 class Progress(Protocol):
-    """Shows the current step, and how much of it is done if that can be counted."""
+    """A function that shows the current step, and how much of it is done if that can be counted."""
 
     def __call__(self, step: str, done: int = 0, total: int = 0) -> None:
         """Show a step; ``total`` is 0 if nothing is counted."""
@@ -44,10 +44,10 @@ def quiet(step: str, done: int = 0, total: int = 0) -> None:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an interrupt; the process then ends quietly with 128 and the signal's number.
+    """Turn SIGTERM and SIGHUP into an interrupt. The process then ends quietly with 128 plus the signal's number.
 
-    A signal that the process was started to ignore, as by ``nohup``, stays ignored. A second one is ignored, so that
-    what the first began to clear away is cleared away.
+    A signal that was already ignored when the process started, as with ``nohup``, stays ignored. A second signal is
+    ignored to let the cleanup finish that the first one started.
     """
     came: list[int] = []
 

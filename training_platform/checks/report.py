@@ -1,4 +1,4 @@
-"""The result of a check as plain data, which every format of a report renders."""
+"""The result of a check as plain data, from which every report format is rendered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ StackKind = Literal["environment", "team", "rejected"]
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratorRow:
-    """Chips or GPUs of one flavor in one region, at the minimum and the maximum of machines."""
+    """The chips or GPUs of one flavor in one region, with the minimum and the maximum number of machines."""
 
     region: str
     flavor: str
@@ -40,22 +40,22 @@ class AcceleratorRow:
 
 
 class Known(NamedTuple):
-    """A finding that does not count, since it existed before; ``why`` says who knows it."""
+    """A finding that does not count because it existed before; ``why`` says where it is recorded."""
 
     finding: Finding
     why: str
 
     def __str__(self) -> str:
-        """Return the reason why it does not count, for the line below the finding."""
+        """Return the reason why the finding does not count, for the line below it."""
         return f"known: {self.why}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackReport:
-    """One stack: its resources, their use of limits and cost, and its findings.
+    """One stack: its resources, their use of limits, their cost, and its findings.
 
-    ``branches`` and ``resources`` are empty if the stack has no plan: its file was rejected, or the plan failed.
-    ``findings`` count, ``exempted`` and ``known`` ones do not.
+    ``branches`` and ``resources`` are empty if the stack has no plan because its file was rejected or the plan failed.
+    ``findings`` count; ``exempted`` and ``known`` findings do not.
     """
 
     name: str
@@ -75,7 +75,7 @@ class StackReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A whole check. ``failures`` are sentences about what could not be checked; any failure means exit code 2."""
+    """The result of a whole check. ``failures`` describe what could not be checked; any failure means exit code 2."""
 
     today: date
     stacks: tuple[StackReport, ...] = ()
@@ -91,27 +91,30 @@ class Report:
     checked: datetime | None = None  # the time in UTC
 
     def all_findings(self) -> list[Finding]:
-        """Return every finding that counts, of stacks first."""
+        """Return all findings that count, those of stacks first."""
         return [*(finding for stack in self.stacks for finding in stack.findings), *self.findings]
 
     def unjudged(self) -> Counter[str]:
-        """Return how much could not be judged, by its noun, whether the finding that says so counts or not."""
+        """Return the number of things that could not be evaluated, keyed by their noun.
+
+        This includes the findings that do not count.
+        """
         aside = [row.finding for row in self.all_exempted()] + [row.finding for row in self.all_known()]
         findings = (*self.all_findings(), *aside)
         return Counter(finding.unjudged for finding in findings if finding.unjudged)
 
     def all_exempted(self) -> list[Exempted]:
-        """Return every exempt finding and every acknowledged loss."""
+        """Return all exempt findings and all acknowledged losses."""
         acts = self.comparison.acts if self.comparison else ()
         acknowledged = [act.acknowledged for act in acts if act.acknowledged]
         return [*acknowledged, *(exempted for stack in self.stacks for exempted in stack.exempted)]
 
     def all_known(self) -> list[Known]:
-        """Return every finding that does not count since it existed before."""
+        """Return all findings that do not count because they existed before."""
         return [*(row for stack in self.stacks for row in stack.known), *self.known]
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return 0 for clean, 1 for findings (warnings only if ``strict``), 2 if something was not checked."""
+        """Return 0 without findings, 1 for findings (warnings only if ``strict``), 2 if something was not checked."""
         if self.failures:
             return 2
         severities = {"error", "warning"} if strict else {"error"}
@@ -119,7 +122,7 @@ class Report:
 
 
 def accelerator_rows(environment: Environment) -> tuple[AcceleratorRow, ...]:
-    """Return an environment's chips and GPUs by region and flavor."""
+    """Return an environment's chips and GPUs, one row for each region and flavor."""
     sums: dict[tuple[str, str, str], list[int]] = {}
     for pool in pools(environment):
         unit = "chips" if pool.machine.kind == "tpu" else "GPUs"
@@ -140,7 +143,7 @@ def stack_kind(stack: Stack) -> StackKind:
 
 
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
-    """Return findings in order: refused changes, losses by effect, the others; consequences after their cause."""
+    """Return findings in order: refused changes, losses by effect, all others; consequences follow their cause."""
     ranks = {"error": 0, "warning": 1, "note": 2}
 
     def key(finding: Finding) -> tuple[int, str, tuple[int, int], int, str]:
@@ -154,7 +157,7 @@ def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
 
 
 class _Causes:
-    """The findings that follow from no other, by their mark, and the first one of each place."""
+    """The findings that follow from no other finding, keyed by fingerprint, and the first one at each place."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._by_mark: dict[str, Finding] = {}
@@ -165,14 +168,14 @@ class _Causes:
                 self._by_place.setdefault(finding.place, finding)
 
     def of(self, finding: Finding) -> Finding | None:
-        """Return what a finding follows from; None if it follows from nothing, or from what is not there."""
+        """Return the finding that this one follows from; None if there is none or if it is not in the report."""
         if not finding.follows:
             return None
         return self._by_mark.get(finding.root) or self._by_place.get(finding.follows)
 
 
 def effect_rank(finding: Finding) -> int:
-    """Return the rank of a loss, 0 for the gravest; others rank after all losses, a change that is refused before."""
+    """Return the rank of a finding: -1 for a refused change, then losses by effect from 0, then all others."""
     kind = EFFECT_OF_RULE.get(finding.rule)
     if kind is not None:
         return EFFECT_KINDS.index(kind)
@@ -183,7 +186,7 @@ def effect_rank(finding: Finding) -> int:
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in order, those about one line of the organisation's own code once, with all of their stacks."""
+    """Return findings in order. Findings about one line of the organisation's own code are merged, with all stacks."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for finding in ordered(findings):
         key: tuple[object, ...] = (id(finding),)
@@ -194,7 +197,7 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _in_stacks(findings: Sequence[Finding]) -> Finding:
-    """Return equal findings of several stacks as one, with the advice that they have in common."""
+    """Return equal findings of several stacks as one finding, with the advice that all of them have in common."""
     first = findings[0]
     stacks = list(dict.fromkeys(finding.stack or "" for finding in findings))
     if len(stacks) < 2:
@@ -206,7 +209,7 @@ def _in_stacks(findings: Sequence[Finding]) -> Finding:
 
 
 def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
-    """Return findings in order, each with its consequences; one whose cause is missing stands for itself."""
+    """Return findings in order, each with its consequences. A consequence without its cause is listed separately."""
     findings = merged(findings)
     causes = _Causes(findings)
     following: dict[str, list[Finding]] = {}
@@ -220,9 +223,9 @@ def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ..
 
 
 def following(findings: Sequence[Finding]) -> str:
-    """Return the consequences of a finding by position, or by subject if they have the same; empty if none.
+    """Return a list of a finding's consequences, by place, or by subject if their place is the same; empty if none.
 
-    A place of several of them has their number.
+    A place with several consequences also shows their number.
     """
     subjects = (identity(row)[-1] if row.place == row.follows else row.place for row in findings)
     counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
@@ -233,7 +236,7 @@ def following(findings: Sequence[Finding]) -> str:
 
 
 class FindingGroup(NamedTuple):
-    """A finding that follows from no other, with its consequences and its fingerprint."""
+    """A finding that follows from no other finding, with its consequences and its fingerprint."""
 
     finding: Finding
     more: tuple[Finding, ...]
@@ -241,7 +244,7 @@ class FindingGroup(NamedTuple):
 
 
 def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
-    """Return a group for each finding that follows from no other, in order of position."""
+    """Return a group for each finding that follows from no other finding, in order of position."""
     findings = merged(findings)
     more = dict(folded(findings))
     return [
@@ -254,8 +257,8 @@ def finding_groups(findings: Sequence[Finding]) -> list[FindingGroup]:
 def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
     """Yield findings in order of position, each with a unique fingerprint of 64 hexadecimal digits.
 
-    It rests on rule, file, path and resource, so neither a moved line nor a changed amount makes a finding new. Of
-    several findings that agree in all of these the fingerprints differ by their order.
+    The fingerprint depends on rule, file, path and resource. A moved line or a changed amount therefore does not make a
+    finding new. Findings that are equal in all of these get different fingerprints by their order.
     """
     findings = ordered(findings)
     yield from zip(findings, fingerprints(map(identity, findings)), strict=True)
@@ -278,7 +281,7 @@ def identity(finding: Finding) -> tuple[str, ...]:
 
 
 def without_old_exempt(report: Report, marks: Container[str], why: str) -> Report:
-    """Return the report with exempt findings of these fingerprints among the known ones."""
+    """Return the report in which exempt findings with these fingerprints are moved to the known findings."""
     every = [row.finding for stack in report.stacks for row in stack.exempted]
     old = {id(finding) for finding, mark in fingerprinted(every) if mark in marks}
 
@@ -291,7 +294,7 @@ def without_old_exempt(report: Report, marks: Container[str], why: str) -> Repor
 
 
 def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:
-    """Return the report without counting findings with these fingerprints; each gets the reason."""
+    """Return the report in which findings with these fingerprints do not count; the mapping contains the reasons."""
     marked = fingerprinted(report.all_findings())
     reasons = {id(finding): reason_by_mark[mark] for finding, mark in marked if mark in reason_by_mark}
 

@@ -1,7 +1,7 @@
-"""The losses of a change: what it takes, from whom, and the line that decides it.
+"""The losses that a change causes: what is lost, who loses it, and the line that causes it.
 
-A cause is a field of a stack file with its new value. One line may replace many resources in several stacks; ``acts``
-puts the losses of one cause together.
+A cause is a field of a stack file with its new value. One line may replace many resources in several stacks. ``acts``
+groups the losses that have the same cause.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from training_platform.rules.foreign_access import kept_foreign_grants
 _ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "revokes", "opens"))
 _MOST_PEOPLE = 4  # that a subject names
 OF_FILE = -1
-"""The rank of what a stack file shows by itself."""
+"""The rank of subjects that the stack file itself shows."""
 _RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifecycle.md"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class LostSubject:
-    """The subjects of a change, by rank; reports show several of the same name as one, with number and size."""
+    """What a change affects, sorted by rank. Reports join subjects of the same name and add their number and size."""
 
     rank: int = 0
     kind: str = ""
@@ -52,7 +52,7 @@ class LostSubject:
     size: str = ""
 
     def text(self, count: int) -> str:
-        """Return the noun for a number of subjects."""
+        """Return the noun for ``count`` subjects."""
         words = (self.kind, self.name, f"of {self.stack}" if self.stack else "")
         size = self.size
         if count > 1:
@@ -62,10 +62,10 @@ class LostSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """One effect on one subject of a ``stack``; ``resource`` and ``input`` are what changes in the plan, if anything.
+    """One effect on one subject of a ``stack``. ``resource`` and ``input`` are what changes in the plan, if anything.
 
-    The first cause decides. ``own_cause`` is the field of the team's own file, if the loss follows from what the change
-    removes of the team's environment.
+    The first cause is the decisive one. ``own_cause`` is the field of the team's own file if the loss follows from a
+    removal in the team's environment.
     """
 
     stack: str
@@ -79,9 +79,9 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class LossFinder:
-    """Finds the losses of a comparison, from the files of both sides.
+    """Finds the losses of a comparison, using the files of both sides.
 
-    A stack may cost more by ``most_more`` USD per hour before that is a loss, the least that either side allows.
+    An increase in a stack's cost is a loss if it exceeds ``most_more`` USD per hour, the lower limit of both sides.
     """
 
     comparison: Comparison
@@ -91,7 +91,7 @@ class LossFinder:
     most_more: float | None = None
 
     def losses(self) -> Iterator[Loss]:
-        """Yield every effect that affects somebody, losses or not, each at its cause."""
+        """Yield every effect on somebody, whether or not it is a loss, each with its cause."""
         for change in self.comparison.stacks:
             if change.kind == "left":
                 yield self._left_behind(change)
@@ -152,7 +152,7 @@ class LossFinder:
         effect: Effect,
         changed: InputChange | None,
     ) -> Loss:
-        """Return a loss of a resource, at what the environment removes if a team only follows that."""
+        """Return a loss of a resource. If a team only follows a removal in the environment, that is its cause."""
         if change.kind == "added" and effect.kind == "grants":
             causes = (Cause(stack=change.name, after=AcknowledgedValue("added")),)
         own_cause = None
@@ -171,9 +171,10 @@ class LossFinder:
         )
 
     def _removal_in_environment(self, change: StackChange, resource: ResourceChange, cause: Cause) -> Cause | None:
-        """Return the removed field of the environment that a team's loss follows from; None if there is none.
+        """Return the removed field of the environment that causes a team's loss, or None.
 
-        A share follows from its cluster, or from the pools of its flavor, and a directory from its instance.
+        A share is lost with its cluster or with the node pools of its flavor, and a directory with its Filestore
+        instance.
         """
         new = change.head
         old = change.base
@@ -192,7 +193,7 @@ class LossFinder:
         return self._removal_of_flavor(str(section[1]), flavor, home, old_home) if flavor else None
 
     def _removed_part(self, team: Team, section: Path, home: Stack, old_home: Stack) -> Path:
-        """Return the path of what the environment removes and a section of a team's file needs; empty if nothing."""
+        """Return the path of the removed part of the environment that a section of a team's file needs, or ()."""
         environment = home.environment
         former = old_home.environment
         if environment is None or former is None or len(section) < 2:
@@ -207,7 +208,10 @@ class LossFinder:
         return ()
 
     def _removal_of_flavor(self, cluster: str, name: str, home: Stack, old_home: Stack) -> Cause | None:
-        """Return the field of a pool without whose change the environment has a flavor that it no longer has."""
+        """Return the field of a node pool that causes the loss of a flavor; None if the flavor is not lost.
+
+        The environment would keep the flavor without the change of this field.
+        """
         if home.environment is None or cluster not in home.environment.clusters:
             return None
         flavor = self.base.flavors(old_home.name, cluster).get(name)
@@ -222,7 +226,7 @@ class LossFinder:
         return cause_of(home, of_pools[0]) if of_pools else None
 
     def _subject(self, change: StackChange, resource: ResourceChange) -> LostSubject:
-        """Return the subject for a resource: its kind, the key of its section, its size, its stack."""
+        """Return the subject of a resource: its kind, the key of its section, its size and its stack."""
         stack = change.base or change.head
         path = self.fields.section(stack.section, resource.name) if stack and stack.section else ()
         name = resource.name
@@ -259,7 +263,7 @@ class LossFinder:
                 yield Loss(stack=new.name, causes=(cause_of(new, row),), effect=effect, subject=subject)
 
     def _borrowed(self, stack: Stack, path: Path) -> bool:
-        """Whether another team may borrow what a share lends."""
+        """Return True if another team may borrow the capacity that a share lends."""
         cluster, flavor = map(str, path[-3:-1])
         for other, team, _ in self.base.teams():
             share = team.shares.get(cluster, {}).get(flavor)
@@ -269,7 +273,7 @@ class LossFinder:
         return False
 
     def _of_foreign_grants(self, change: StackChange) -> Iterator[Loss]:
-        """Find roles that a change gives one team on what is another team's."""
+        """Yield the roles that a change grants to one team on something that belongs to another team."""
         new = {(row.type, row.name): row for row in change.resources if _gives(row)}
         stack = change.head
         if not new or stack is None:
@@ -287,7 +291,7 @@ class LossFinder:
                 )
 
     def _stack_of_team(self, name: str, beside: Stack) -> str:
-        """Return the stack of a team of the same environment; empty if there is none."""
+        """Return the stack of a team in the same environment as ``beside``; empty if it has none."""
         for stack, team, _ in self.head.teams():
             if team.name == name and team.environment == beside.environment_name:
                 return stack.name
@@ -304,7 +308,7 @@ class LossFinder:
         yield Loss(stack=change.name, causes=(cause,), effect=effect, subject=LostSubject(name=change.name))
 
     def _of_capacity(self, line: CapacityChange) -> Iterator[Loss]:
-        """Find pools that shrink below the amount that teams are promised, at the line that shrinks them."""
+        """Yield the node pools that shrink below the amount promised to teams, at the line that shrinks them."""
         before, after = line.capacity
         promised = line.promised.after or 0
         stack = self.head.stacks.get(line.environment)
@@ -319,7 +323,7 @@ class LossFinder:
         yield Loss(stack=stack.name, causes=(cause,), effect=effect, subject=subject)
 
     def _shrinking_field(self, line: CapacityChange, stack: Stack, after: float) -> Cause:
-        """Return the field of a pool without whose change the flavor is larger; all pools if no plan tells."""
+        """Return the node pool's field that makes the flavor smaller; the section of all pools if no plan shows it."""
         section: Path = ("clusters", line.cluster, "node_pools")
         old = self.base.stacks.get(line.environment)
         changed = self.fields.changed(stack, old, section) if old else ()
@@ -335,7 +339,7 @@ class LossFinder:
         return Cause(stack=stack.name, path=section)
 
     def _containers(self, change: StackChange) -> LostContainers:
-        """Return what is lost of a stack and takes other resources with it."""
+        """Return the lost resources of a stack that contain other resources."""
         lost = [resource for resource in change.resources if resource.kind in ("removed", "replaced")]
         stack = change.base or change.head
         sections: set[tuple[str, Path]] = set()
@@ -346,10 +350,10 @@ class LossFinder:
         return LostContainers(frozenset(resource.key for resource in lost), frozenset(sections))
 
     def _goes_with_another(self, change: StackChange, resource: ResourceChange, lost: LostContainers) -> bool:
-        """Whether a resource is lost with its cluster, its namespace or its pool, which is reported instead.
+        """Return True if a resource is lost with its cluster, namespace or node pool, which is reported instead.
 
-        The networks of GPUs are those of the cluster's pools that have them. The plan tells what contains an object.
-        A deployed state does not, so that there its section tells.
+        GPU networks belong to the cluster's pools that use them. A plan shows which cluster and namespace contain an
+        object. A deployed state does not, so the section of the object is used instead.
         """
         stack = change.base or change.head
         if resource.key not in lost.keys or stack is None or stack.section is None:
@@ -364,7 +368,7 @@ class LossFinder:
 
 
 class LostContainers(NamedTuple):
-    """The resources of a stack that are removed or replaced, and the type and section of those that contain others."""
+    """The removed or replaced resources of a stack, and the type and section of those that contain other resources."""
 
     keys: frozenset[ResourceKey]
     sections: frozenset[tuple[str, Path]]
@@ -373,7 +377,7 @@ class LostContainers(NamedTuple):
 _CLUSTER_SCOPED = (
     ":ClusterQueue", ":ClusterRole", ":ClusterRoleBinding", ":Cohort", ":PersistentVolume", ":StorageClass",
 )  # fmt: skip
-"""Ends of types that no namespace contains."""
+"""The ends of resource types that are not in a namespace."""
 
 
 def _missing(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
@@ -381,7 +385,7 @@ def _missing(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
 
 
 def _gives(resource: ResourceChange) -> bool:
-    """Whether a resource gives rights that it did not give before."""
+    """Return True if a resource grants access that it did not grant before."""
     if not resource.inputs:
         return resource.kind == "added"
     forcing = any(row.new != REPLACED_SOURCE for row in resource.forcing)
@@ -389,7 +393,7 @@ def _gives(resource: ResourceChange) -> bool:
 
 
 def _flavor(workspace: Workspace, line: CapacityChange) -> Flavor | None:
-    """Return the flavor of a cluster, None if there is none."""
+    """Return the flavor of a cluster, or None if it does not exist."""
     stack = workspace.stacks.get(line.environment)
     if stack is None or stack.environment is None or line.cluster not in stack.environment.clusters:
         return None
@@ -397,7 +401,7 @@ def _flavor(workspace: Workspace, line: CapacityChange) -> Flavor | None:
 
 
 def _people(without: Any, having: Any) -> str:
-    """Return who is only in the second of two lists, as the beginning of a sentence; empty where that is nobody."""
+    """Return the people who are only in the second of two lists, as the beginning of a sentence; empty if none."""
     before, after = (side if isinstance(side, list) else [] for side in (without, having))
     added = [item for item in after if item not in before and isinstance(item, str) and "@" in item]
     people = [item.rpartition(":")[2] for item in added]
@@ -405,7 +409,7 @@ def _people(without: Any, having: Any) -> str:
 
 
 def _promised(team: Team | None) -> str:
-    """Return the nominal quotas of a team's queues, by flavor."""
+    """Return the nominal quotas of a team's queues, keyed by flavor."""
     amounts: dict[str, int] = {}
     clusters = team.shares.values() if team else ()
     for shares in clusters:

@@ -1,9 +1,10 @@
-"""Changes that Kueue or Google Cloud refuses, or that need other rights or an order, by the files of both sides.
+"""Changes that Kueue or Google Cloud refuses, or that need other permissions or a certain order of deployment.
 
-Which teams of an environment are deployed before it, and which after, follows from what they need of it. What a team
-comes to need is deployed before the team. What a team no longer needs is removed after the team is deployed:
-Kueue's finalizer keeps a ResourceFlavor while a queue names it, so the environment's deployment would wait for the
-team's (seen on Kueue 0.19.2); and once a cluster is deleted, the team's objects in it are out of reach.
+The needs of teams determine which teams are deployed before their environment and which after it. A part that a team
+starts to need is deployed before the team. A part that a team no longer needs is removed after the team is deployed.
+There are two reasons. Kueue's finalizer keeps a ResourceFlavor as long as a queue names it, so the deployment of the
+environment would wait for the team's (seen on Kueue 0.19.2). Once a cluster is deleted, the team's objects in it cannot
+be reached.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "kueue.x-k8s.io:LocalQueue": ("spec.clusterQueue",),
     "kueue.x-k8s.io:Topology": ("spec.levels",),
 }  # fmt: skip
-"""Inputs that nobody may change, by group and kind; those of a ResourceFlavor are fixed only by its topology."""
+"""Inputs that nobody may change, keyed by API group and kind. Those of a ResourceFlavor are fixed by its topology."""
 _ANEW = "or another instance, and a copy"
 _FILESTORE = ("location", "tier", "share", "protocol", "connection", "restore_from")
 _LUSTRE = ("location", "mbps_per_tib", "filesystem")
@@ -44,26 +45,26 @@ _Spec = FilestoreSpec | LustreSpec
 
 
 class NeededPart(NamedTuple):
-    """Something of an environment that a team needs: its path in the environment's file, and a noun for it."""
+    """A part of an environment that a team needs: its path in the environment's file, and a noun for it."""
 
     path: Path
     noun: str
 
 
 class DeploymentOrder(NamedTuple):
-    """The parts of an environment that a change adds and removes and that teams need, each with the team's stack."""
+    """The parts of an environment that teams need and that a change adds or removes, each with the team's stack."""
 
     added: tuple[tuple[str, NeededPart], ...]
     removed: tuple[tuple[str, NeededPart], ...]
 
     @property
     def before(self) -> frozenset[str]:
-        """The stacks of teams that are deployed before their environment, since they stop needing a part of it."""
+        """The stacks of teams that are deployed before their environment, because they stop needing a part of it."""
         return frozenset(stack for stack, _ in self.removed)
 
     @property
     def two_deployments(self) -> str:
-        """Why no order deploys the change at once; an empty string if one does."""
+        """The reason why the change needs two deployments; an empty string if one deployment is enough."""
         for stack, gone in self.removed:
             for new in (need for other, need in self.added if other == stack):
                 return f"{stack} needs {new.noun}, which is added, and lets {gone.noun} go, which is removed"
@@ -71,7 +72,7 @@ class DeploymentOrder(NamedTuple):
 
 
 def deployment_order(head: Workspace, base: Workspace, environment: str) -> DeploymentOrder:
-    """Return the parts that decide the order of an environment and its teams."""
+    """Return the parts that determine in which order an environment and its teams are deployed."""
     offered, before = (_offered(side, environment) for side in (head, base))
     needed = tuple(_needs(head, environment))
     still_needed = frozenset(needed)
@@ -91,7 +92,7 @@ REMOVED_FLAVOR = declare(
 
 
 def removals(head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Find parts of an environment that are removed in the change in which a team stops needing them."""
+    """Yield a finding for each part of an environment that is removed while a team is only about to stop needing it."""
     for home, _ in head.environments():
         order = deployment_order(head, base, home.name)
         why = order.two_deployments
@@ -132,7 +133,7 @@ def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Needed
 
 
 def _offered(workspace: Workspace, environment: str) -> frozenset[NeededPart]:
-    """Return the parts of an environment that teams can need; empty for a missing one."""
+    """Return the parts of an environment that teams can need; empty if the environment does not exist."""
     stack = workspace.stacks.get(environment)
     home = stack.environment if stack else None
     if home is None:
@@ -163,10 +164,11 @@ PLACED_FLAVOR = declare(
 
 
 def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Find a flavor that stays but changes inputs that are fixed once it has a topology.
+    """Yield a finding for each flavor that is kept but changes inputs that are immutable once it has a topology.
 
-    To replace the object is no way out: it hangs on its finalizer while a queue names it, and queues are in the stacks
-    of teams. Source: Kueue 0.19.2, CEL rules of the CRD of ResourceFlavor, read 2026-11-22 and seen on an API server.
+    Replacing the object is no solution: its finalizer blocks the deletion as long as a queue names it, and the queues
+    are in the stacks of teams. Source: Kueue 0.19.2, CEL rules of the CRD of ResourceFlavor, read 2026-11-22 and seen
+    on an API server.
     """
     for stack, environment, was, former in head.kept_environments(base):
         for cluster, spec in environment.clusters.items():
@@ -194,7 +196,7 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
 
 
 def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return the fixed inputs that differ between two specs of a ResourceFlavor, if the first has a topology."""
+    """Return the immutable inputs that differ between two specs of a ResourceFlavor, if the first has a topology."""
     if before.get("topologyName") is None:
         return []
     return [field for field in _FIXED if before.get(field) != after.get(field)]
@@ -208,7 +210,7 @@ FIXED_INPUT = declare(
 
 
 def fixed_inputs(comparison: Comparison) -> Iterator[Draft]:
-    """Find an object that stays but changes an input that its API server does not let change.
+    """Yield a finding for each object that is kept but changes an input that its API server does not allow to change.
 
     Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0, ProvisioningRequest and ComputeClass
     (compute-class-api 8067eae), read 2026-11-28.
@@ -236,7 +238,7 @@ def fixed_inputs(comparison: Comparison) -> Iterator[Draft]:
 
 
 def _without_version(resource_type: str) -> str:
-    """Return a type of Kubernetes without the version: ``kueue.x-k8s.io:LocalQueue``; another type as it is."""
+    """Return a Kubernetes type without the version, ``kueue.x-k8s.io:LocalQueue``; any other type is unchanged."""
     _, group, kind = resource_type.rsplit(":", 2) if resource_type.count(":") == 2 else ("", resource_type, "")
     return f"{group.partition('/')[0]}:{kind}"
 
@@ -256,7 +258,7 @@ FILESTORE_GROWTH = declare(
 
 
 def kept_instances(head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Find an instance that stays but changes its range, or its capacity in a way that Google Cloud refuses.
+    """Yield a finding for each instance that is kept but changes its range, or its capacity in a refused way.
 
     Source: Filestore docs, service tiers, read 2026-04-10; Filestore CSI driver 2edb466, controller.go; Managed Lustre
     docs, increase the capacity, read 2026-11-22.
@@ -341,7 +343,7 @@ DEPLOYER_RIGHTS = declare(
 
 
 def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Note an environment whose deployer needs rights that it did not get at set-up, and would be refused with 403."""
+    """Yield a note for each environment whose deployer would get a 403, because set-up did not grant it a new role."""
     created = [
         change.name
         for change in comparison.stacks

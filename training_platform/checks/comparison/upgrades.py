@@ -1,4 +1,4 @@
-"""New versions of charts and clusters with their effects, and quota requests that change their limit."""
+"""New versions of charts and clusters with their effects, and quota requests that change which quota they are for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
-    """Yield a warning for each chart and cluster of an environment that changes its version."""
+    """Yield a warning for each chart and cluster of an environment whose version changes."""
     for change in comparison.stacks:
         stack = change.head
         if stack and stack.environment:
@@ -77,12 +77,12 @@ def _of_clusters(change: StackChange, stack: Stack, environment: Environment) ->
 
 
 def _from(version: InputChange) -> str:
-    """Return the version before as part of a sentence; empty if the file named none, as GKE then chose one."""
+    """Return the previous version as part of a sentence; empty if the file named none, because GKE then chose one."""
     return f" from {version.old}" if version.old else ""
 
 
 def _removals(chart: str, version: InputChange) -> Iterator[str]:
-    """Yield what the minor versions of a chart remove that an upgrade reaches."""
+    """Yield what is removed by each minor version of a chart that an upgrade passes or reaches."""
     old = _minor(str(version.old))
     new = _minor(str(version.new))
     for release in RELEASES.values():
@@ -91,12 +91,12 @@ def _removals(chart: str, version: InputChange) -> Iterator[str]:
 
 
 def _minor(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version; of one without numbers nothing, which is before any."""
+    """Return the first two numbers of a version; without numbers an empty tuple, which sorts before any version."""
     return tuple(map(int, _NUMBER.findall(version)[:2]))
 
 
 def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceChange, InputChange]]:
-    """Yield the resources that change their version in place."""
+    """Yield the resources whose version changes in place."""
     for resource in change.resources:
         for version in resource.inputs:
             if resource.type == kind and resource.kind == "changed" and version.path == VERSION_INPUTS[kind]:
@@ -111,10 +111,11 @@ QUOTA_REQUEST_MOVED = declare(
 
 
 def moved_requests(comparison: Comparison) -> Iterator[Draft]:
-    """Find a request that changes its limit; Google lets only its amount change.
+    """Yield a finding for each quota request that changes more than its amount, which is all that Google allows.
 
     Source: Cloud Quotas API v1 protos, QuotaPreference, where dimensions are immutable, and the gcp provider, which
-    sends the change as an update; read 2026-11-21. That service and quota id are so too is inferred.
+    sends the change as an update; read 2026-11-21. It is inferred that the service and the quota id are immutable as
+    well.
     """
     for change in comparison.stacks:
         stack = change.head

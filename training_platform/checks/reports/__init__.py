@@ -1,1 +1,1 @@
-"""Reports of a check, one file per format."""
+"""Reports of a check, with one module for each format."""

@@ -1,4 +1,4 @@
-"""The last lines of a check of stacks or jobs: what was checked, the number of findings, and how to read more."""
+"""The last lines of a check of stacks or jobs: what was checked, the number of findings, and how to get details."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from training_platform.config.reading.finding import Finding, Severity
 from training_platform.config.reading.section import counted
 
 VerdictState = Literal["clean", "findings", "partial", "unchecked"]
-"""``partial`` is without an error, and something was not judged."""
+"""The state of a verdict; ``partial`` means that no error was found but something could not be evaluated."""
 
 
 class Conclusion(NamedTuple):
-    """The result of a whole check; ``checked`` is like ``3 stacks``, ``counts`` are like ``2 errors``.
+    """The result of a whole check. ``checked`` is text such as ``3 stacks``, ``counts`` are texts such as ``2 errors``.
 
-    ``losses`` is what a change takes from whom, acknowledged or not: where there is any, nothing is clean.
-    ``unjudged`` is what was not judged, by number and kind.
+    ``losses`` describes the losses of a change, acknowledged or not. With any loss the result is never clean.
+    ``unjudged`` says how many things of each kind could not be evaluated.
     """
 
     state: VerdictState
@@ -36,14 +36,14 @@ class Conclusion(NamedTuple):
 
 
 def of_severities(findings: Collection[Finding]) -> list[str]:
-    """Return the number of findings of each severity, such as ``2 errors``."""
+    """Return the number of findings of each severity as text, such as ``2 errors``."""
     counts = Counter(finding.severity for finding in findings)
     order: tuple[Severity, ...] = ("error", "warning", "note")
     return [counted(counts[severity], severity) for severity in order if counts[severity]]
 
 
 def counted_kinds(counts: Mapping[str, int]) -> str:
-    """Return numbers with their nouns, which may have more words after the first: ``2 changes of a stack``."""
+    """Return numbers with their nouns; a noun may be followed by more words: ``2 changes of a stack``."""
     parts = []
     for kind, count in sorted(counts.items()):
         noun, space, detail = kind.partition(" ")
@@ -52,5 +52,5 @@ def counted_kinds(counts: Mapping[str, int]) -> str:
 
 
 def more_about(finding: Finding) -> str:
-    """Return the command that explains a finding's rule: its meaning and reason, how to fix and how to exempt it."""
+    """Return the command that explains a finding's rule: meaning, reason, how to fix it and how to exempt it."""
     return f"More about it: training-platform explain {finding.rule}"

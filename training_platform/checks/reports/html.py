@@ -1,6 +1,6 @@
-"""The report as one HTML page, which loads nothing, runs no script, and follows the system's light or dark mode.
+"""The report as one HTML page. It loads nothing, runs no script, and follows the system's light or dark mode.
 
-Elements are made by ``el``, and whatever is not an element already is text, and escaped.
+``el`` creates elements. Anything that is not already an element is text and is escaped.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SEVERITIES = ("error", "warning", "note")
 
 
 def html_report(report: Report, links: str = "") -> str:
-    """Return the page; ``links`` goes before the paths of files, which are plain text without it."""
+    """Return the page. ``links`` is the prefix of links to files; without it, their paths are plain text."""
     result = conclusion(report)
     verdict = joined(el("p", str(result), cls=f"verdict {result.state}"), el("p", _origin(report), cls="note"))
     footer = "Quotas are charged for the maximum number of machines that autoscaling may start."
@@ -55,14 +55,14 @@ def html_report(report: Report, links: str = "") -> str:
 
 
 def _origin(report: Report) -> str:
-    """Return what was checked and when, if the report has it."""
+    """Return what was checked and when, as far as the report contains it."""
     commit = f"Commit {report.commit}. " if report.commit else ""
     checked = f"Checked on {report.checked:%Y-%m-%d at %H:%M} UTC. " if report.checked else ""
     return f"{commit}{checked}Quota limits, exemptions and prices are those of {report.today}."
 
 
 def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
-    """Yield the parts of the page: the anchor, the title, and the body of each."""
+    """Yield the anchor, the title and the body of each section of the page."""
     if report.failures:
         label = el("p", el("span", "not checked", cls="severity"))
         cards = (el("li", label, el("p", failure), cls="unchecked") for failure in report.failures)
@@ -91,7 +91,7 @@ def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
 
 
 def _amounts(report: Report) -> Iterator[tuple[str, str, Markup]]:
-    """Yield the stacks' use of limits, and their cost."""
+    """Yield sections with the stacks' use of limits and with their cost."""
     bars = {
         "quotas": ("Quota headroom", report.ledgers, quota_bars),
         "capacity": ("Capacity promised to teams", report.capacity, capacity_bars),
@@ -139,7 +139,7 @@ def _finding(finding: Finding, links: str, more: Markup | str) -> Markup:
 
 
 def _with_code(sentence: str) -> Markup:
-    """Return a sentence whose parts between backticks are code."""
+    """Return a sentence in which text between backticks is formatted as code."""
     parts = sentence.split("`")
     if len(parts) % 2 == 0:
         return joined(sentence)
@@ -163,7 +163,7 @@ def _changes(comparison: Comparison) -> Markup:
 
 
 def _effects(comparison: Comparison) -> Markup:
-    """Return the effects of the change as a table with highlighted losses, and a note below."""
+    """Return the effects of the change as a table with highlighted losses and a note below it."""
     parts: list[Markup] = []
     for section in effects(comparison):
         rows = [
@@ -194,7 +194,7 @@ _STATES = {"over": "over", "unknown": "limit not known", "nearly": "nearly full"
 
 
 def quota_bars(report: Report) -> Markup:
-    """Return every quota that the stacks use, the fullest of each region first."""
+    """Return a bar for every quota that the stacks use, the fullest of each region first."""
 
     def share(line: Line) -> float:
         if line.limit is None:
@@ -219,7 +219,7 @@ def quota_bars(report: Report) -> Markup:
 
 
 def _needs(ledger: ProjectLedger) -> Markup:
-    """Return the needs of stacks in a project whose limits have not been read yet."""
+    """Return the amounts that stacks need in a project whose limits have not been read yet."""
     command = el("code", f"training-platform quota pull {ledger.project}")
     rows = [(location(line.key), f"{quota_name(line.key)} ({line.unit})", shown(line.used)) for line in ledger.lines]
     summary = el("summary", f"what stacks need of {counted(len(rows), 'quota')}")
@@ -232,7 +232,7 @@ def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
 
 
 def capacity_bars(report: Report) -> Markup:
-    """Return the promised amounts of each flavor, by environment and cluster."""
+    """Return bars with the promised amounts of each flavor, for each environment and cluster."""
 
     def bar(line: CapacityLine) -> Markup:
         return _promised_bar(line, line.flavor.name, f"{line.capacity:,}", "", shares_of(line))
@@ -242,7 +242,7 @@ def capacity_bars(report: Report) -> Markup:
 
 
 def file_bars(report: Report) -> Markup:
-    """Return the promised amounts of each Filestore instance, by environment."""
+    """Return bars with the promised amounts of each Filestore instance, for each environment."""
 
     def bar(line: FileLine) -> Markup:
         grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
@@ -292,10 +292,10 @@ def _quota_bar(line: Line) -> Markup:
 
 
 def _bar(holders: Sequence[tuple[str, float]], maximum: float | None, requested: float | None = None) -> Markup:
-    """Return a bar with a part for each holder; its length is the largest of limit, use and request.
+    """Return a bar with a part for each holder. Its length is the largest of the limit, the use and the request.
 
-    Where it is longer than the limit a mark shows the limit, and an outline reaches from there to the request. The
-    numbers beside it have the same content, so the bar itself is hidden from screen readers.
+    If the bar is longer than the limit, a mark shows the limit and an outline shows the request. The numbers next to
+    the bar have the same content, so the bar itself is hidden from screen readers.
     """
     if maximum is None or math.isinf(maximum):
         return el("span", cls="bar", aria_hidden="true")
@@ -316,7 +316,10 @@ def _bar(holders: Sequence[tuple[str, float]], maximum: float | None, requested:
 
 
 MOST_RESOURCES = 5_000
-"""Most resources that trees show one by one; larger stacks show counts by kind, since such a page opens slowly."""
+"""The maximum number of resources that trees show individually. Larger stacks show the number of each kind instead.
+
+A page with more resources would open slowly.
+"""
 MOST_IN_GRAPH = 60
 _WIDTH = 200
 _HEIGHT = 34
@@ -325,7 +328,7 @@ _COLUMN = 290
 
 
 def stack_graph(report: Report) -> Markup:
-    """Return a picture of projects, their environments and teams; the trees repeat its content."""
+    """Return a picture of projects, their environments and their teams. The trees have the same content as text."""
     if not report.stacks or len(report.stacks) > MOST_IN_GRAPH:
         return Markup("")
     columns = _columns(report)
@@ -364,7 +367,7 @@ def stack_graph(report: Report) -> Markup:
 
 
 def stack_trees(report: Report) -> Markup:
-    """Return the folded parts of each stack, with each resource in them unless there are too many."""
+    """Return the collapsible parts of each stack, with their individual resources unless there are too many."""
     resources = sum(branch.count for stack in report.stacks for branch in stack.branches)
     return joined(_stack(stack, whole=resources <= MOST_RESOURCES) for stack in report.stacks)
 
@@ -397,7 +400,7 @@ def _count(resource: ResourceTree) -> int:
 
 
 def _columns(report: Report) -> list[list[str]]:
-    """Return projects, environments and teams; the prefix of projects cannot be part of a stack's name."""
+    """Return projects, environments and teams. The prefix of projects cannot occur in the name of a stack."""
     homes = [stack for stack in report.stacks if stack.kind != "team"]
     names = {stack.name for stack in homes}
     away = [stack.environment for stack in report.stacks if stack.environment and stack.environment not in names]

@@ -1,4 +1,4 @@
-"""The report as JSON for programs: stable keys, with everything that the text report shows."""
+"""The report as JSON for programs, with stable keys and everything that the text report shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OWN = ("quotas", "capacity", "files", "accelerators", "cost")  # sections with 
 
 
 def json_report(report: Report) -> str:
-    """Return the report as JSON text; an unlimited quota has ``limit`` -1, an unknown one null."""
+    """Return the report as JSON text. The ``limit`` of an unlimited quota is -1, that of an unknown quota is null."""
     result = conclusion(report)
     document = {
         "version": FORMAT_VERSION,
@@ -47,7 +47,7 @@ def json_report(report: Report) -> str:
 
 
 def _rows(sections: Iterable[ReportSection]) -> list[Json]:
-    """Return a section's rows as strings by column, for a section without a document of its own."""
+    """Return the rows of sections that have no document of their own; each row maps columns to strings."""
     return [
         {column.removeprefix(">"): cell for column, cell in zip(section.columns, row.cells, strict=True)}
         for section in sections
@@ -82,7 +82,7 @@ def _stack(stack: StackReport) -> Json:
 
 
 def ledger_document(ledger: ProjectLedger) -> Json:
-    """Return a project's limits and the day on which they were read, or null."""
+    """Return a project's limits and the day on which they were read, or null if they were not read."""
     return {
         "project": ledger.project,
         "taken": ledger.taken.isoformat() if ledger.taken else None,
@@ -91,7 +91,7 @@ def ledger_document(ledger: ProjectLedger) -> Json:
 
 
 def line_document(line: Line) -> Json:
-    """Return a limit and its holders; ``requested`` is the value in stack files, granted or not."""
+    """Return a limit and its holders. ``requested`` is the value in stack files, whether or not it is granted."""
     return {
         **key_document(line.key),
         "unit": line.unit,
@@ -105,7 +105,7 @@ def line_document(line: Line) -> Json:
 
 
 def key_document(key: QuotaKey) -> Json:
-    """Return a quota's names and location."""
+    """Return the names and the location of a quota."""
     return {
         "service": key.service,
         "quota_id": key.quota_id,
@@ -115,7 +115,7 @@ def key_document(key: QuotaKey) -> Json:
 
 
 def _finite(amount: float | None) -> float | None:
-    """Return an amount for JSON: -1 is unlimited."""
+    """Return an amount for JSON; -1 means unlimited."""
     return -1 if amount is not None and math.isinf(amount) else amount
 
 
@@ -134,7 +134,7 @@ def _capacity(line: CapacityLine) -> Json:
 
 
 def file_document(line: FileLine) -> Json:
-    """Return a Filestore instance: its size and promised amount in GiB, and its highest performance."""
+    """Return a Filestore instance: its size and promised amount in GiB, and its maximum performance."""
     return {
         "environment": line.environment,
         "instance": line.instance,
@@ -161,7 +161,7 @@ def _exempted(exempted: Exempted) -> Json:
 
 
 def finding_document(finding: Finding) -> Json:
-    """Return a finding, for programs."""
+    """Return a finding as plain values."""
     return {
         "rule": finding.rule,
         "severity": finding.severity,
@@ -184,7 +184,7 @@ def finding_document(finding: Finding) -> Json:
 
 
 def changes_document(comparison: Comparison) -> Json:
-    """Return a comparison as plain values; an amount has its values before and after, null if unknown."""
+    """Return a comparison as plain values. An amount has its values before and after; null if unknown."""
     return {
         "base": comparison.ref,
         "commit": comparison.commit,

@@ -1,6 +1,6 @@
-"""The report as Markdown, for a comment on a pull request or a step's summary: the conclusion first, long parts folded.
+"""The report as Markdown for a pull request comment or a step summary: conclusion first, long parts collapsed.
 
-GitHub takes 65,536 characters in a comment; what does not fit is counted, and named as left out.
+GitHub accepts 65,536 characters in a comment. Parts that do not fit are left out; the report names and counts them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from training_platform.config.reading.section import counted
 from training_platform.rules.descriptions import rule_link
 
 MARKER = "<!-- training-platform check -->"
-"""The first line, by which a pipeline finds its own comment to keep it current."""
+"""The first line, by which a pipeline finds its own comment in order to update it."""
 MOST_CHARACTERS = 60_000
 _MOST_OF_FINDINGS = 40_000
 _REFERENCE = "docs/reference/"
@@ -44,7 +44,7 @@ _LINK_SAFE = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">":
 
 
 def markdown_report(report: Report, links: str = "") -> str:
-    """Return the report as Markdown; ``links`` is the prefix of links to files, which are relative without it."""
+    """Return the report as Markdown. ``links`` is the prefix of links to files; without it, links are relative."""
     text = "\n\n".join([MARKER, f"### {escaped(str(conclusion(report)))}", *_main(report, links)])
     left_out = []
     for title, body in _folded(report, links):
@@ -59,7 +59,7 @@ def markdown_report(report: Report, links: str = "") -> str:
 
 
 def _main(report: Report, links: str) -> Iterator[str]:
-    """Yield what is read first: of a change the findings only, else also full quotas and the cost."""
+    """Yield the visible part: for a change only the findings, otherwise also full quotas and the cost."""
     if report.failures:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
     first, _ = _groups(report)
@@ -73,7 +73,7 @@ def _main(report: Report, links: str) -> Iterator[str]:
 
 
 def _more_about(finding: Finding, report: Report) -> str:
-    """Return the command that explains a finding, of a loss with the entry that lets it through."""
+    """Return the command that explains a finding; for a loss also the entry that acknowledges it."""
     if report.comparison is None or finding.rule not in EFFECT_OF_RULE or finding.position is None:
         return more_about(finding)
     return f"To let it through: training-platform explain {_label(finding)} --base {report.comparison.ref}"
@@ -88,9 +88,9 @@ _Group = tuple[Finding, tuple[Finding, ...]]
 
 
 def _groups(report: Report) -> tuple[list[_Group], list[_Group]]:
-    """Return findings with their consequences, refused changes and losses first: those to read first, and the others.
+    """Return findings with their consequences in two lists: visible and collapsed; refused changes and losses first.
 
-    Of a change a few are read first, and no notes; of a whole check all.
+    For a change a few findings and no notes are visible. For a whole check all are visible.
     """
     severities = ("error", "warning", "note")
     groups = folded(report.all_findings())
@@ -102,7 +102,7 @@ def _groups(report: Report) -> tuple[list[_Group], list[_Group]]:
 
 
 def _findings(groups: Sequence[_Group], links: str) -> str:
-    """Return a list of findings; in a table a narrow screen breaks the numbers of lines."""
+    """Return a list of findings. A table would break line numbers on a narrow screen."""
     items: list[str] = []
     length = 0
     for finding, more in groups:
@@ -127,7 +127,7 @@ def _findings(groups: Sequence[_Group], links: str) -> str:
 
 
 def _quotas(report: Report) -> str:
-    """Return the quotas that are nearly full or have requests, those over their limit first."""
+    """Return the quotas that are nearly full or have requests; quotas over their limit are first."""
     if not (full := full_quotas(report, requested=True)):
         if any(line.unread for ledger in report.ledgers for line in ledger.lines):
             return f"Of quotas whose limits are known, none is more than {NEARLY_FULL:.0%} full."
@@ -147,7 +147,7 @@ def _quotas(report: Report) -> str:
 
 
 def _folded(report: Report, links: str) -> Iterator[tuple[str, str]]:
-    """Yield what is folded: of a change what differs, of a whole check what there is."""
+    """Yield the collapsed sections: the differences of a change, or the content of a whole check."""
     if report.comparison:
         _, other_findings = _groups(report)
         if other_findings:
@@ -173,7 +173,7 @@ def _set_aside(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _content(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the sections of a whole check that are not open, and the parts of each stack."""
+    """Yield the collapsed sections of a whole check and the parts of each stack."""
     for name, sections in SECTIONS.items():
         if name in _OPEN:
             continue
@@ -188,7 +188,7 @@ def _content(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield the folded parts of a change: its effects, resources and amounts."""
+    """Yield the collapsed sections of a change: its effects, resources and amounts."""
     for section in effects(comparison):
         parts_of_body = [section_table(section)] if section.rows else []
         yield section.title, "\n\n".join([*parts_of_body, escaped(section.note)])

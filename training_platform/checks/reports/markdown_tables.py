@@ -1,4 +1,4 @@
-"""Tables and escaped text of Markdown."""
+"""Tables and escaped text in Markdown."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _ESCAPE = str.maketrans(_ESCAPES)
 
 
 def escaped(text: str) -> str:
-    """Return plain text escaped so that it contains no markup, no mention, and no end of a table cell."""
+    """Return plain text escaped so that it cannot contain markup, mention anybody, or end a table cell."""
     return printable(text).translate(_ESCAPE)
 
 
 def section_table(section: ReportSection) -> str:
-    """Return a section's rows; amounts over their limit are bold."""
+    """Return a section's rows as a table in which amounts over their limit are bold."""
     rows = []
     for cells, state in section.rows:
         row = list(map(escaped, cells))

@@ -1,4 +1,4 @@
-"""Elements, tables and pages of HTML; a page loads nothing."""
+"""Elements, tables and pages of HTML. A page loads no other files."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def section_table(label: str, section: ReportSection) -> Markup:
 
 
 def table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, wraps: bool = False) -> Markup:
-    """Return a table that scrolls if it is too wide; a column whose title starts with ``>`` is right-aligned.
+    """Return a table that scrolls if it is too wide. A column whose title starts with ``>`` is right-aligned.
 
-    Only cells of the last column are folded, unless the table ``wraps``. On a narrow screen a row is a paragraph, in
-    which a number stands after the name of its column.
+    Only cells of the last column wrap, unless the table ``wraps``. On a narrow screen each row becomes a paragraph in
+    which a number follows the name of its column.
     """
     names = [(column.lstrip(">"), "number" if column.startswith(">") else None) for column in columns]
     head = el("tr", (el("th", name, scope="col", cls=side) for name, side in names))
@@ -62,7 +62,7 @@ def table(label: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def el(tag: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
-    """Return an element of class ``cls``; underscores in attribute names become dashes; None omits an attribute."""
+    """Return an element of class ``cls``. Underscores in attribute names become dashes; None omits an attribute."""
     text = Markup()
     for key, value in attributes.items():
         name = "class" if key == "cls" else key.rstrip("_").replace("_", "-")

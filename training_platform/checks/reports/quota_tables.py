@@ -1,4 +1,4 @@
-"""``quota show`` and ``quota plan`` as text, Markdown and JSON: the holders of every limit, and needed requests."""
+"""``quota show`` and ``quota plan`` as text, Markdown and JSON: the holders of every limit, and the needed requests."""
 
 from __future__ import annotations
 
@@ -52,13 +52,16 @@ _SERVERS = "of it model servers, at most"
 
 
 def quota_console() -> Console:
-    """Return standard output: colours and the terminal's width on a terminal, plain text of fixed width in a pipe."""
+    """Return a console for standard output: colours and full width on a terminal, plain text otherwise.
+
+    Text in a pipe has a fixed width.
+    """
     console = PrintableConsole(highlight=False)
     return console if console.is_terminal else PrintableConsole(highlight=False, width=plain_width(LOG_WIDTH))
 
 
 class GroupedLimit(NamedTuple):
-    """A limit under a title; ``where`` is the rest of its location, ``part`` the title's share of it."""
+    """A limit in a group. ``where`` is its location within the group; ``part`` is the amount that the group uses."""
 
     where: str
     line: Line
@@ -66,7 +69,7 @@ class GroupedLimit(NamedTuple):
 
 
 def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
-    """Return the limits of an overview by title, sorted by location and quota."""
+    """Return the limits of an overview, grouped by title and sorted by location and quota."""
     groups: dict[str, list[GroupedLimit]] = defaultdict(list)
     for line in (line for ledger in overview.ledgers for line in ledger.lines):
         project = line.key.project
@@ -87,7 +90,7 @@ def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
 
 
 def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
-    """Yield a section for each title; a stack or a team also has its own part of each limit."""
+    """Yield a section for each title. The section of a stack or a team also shows its own part of each limit."""
     first_column = {"region": "project", "quota": "limit"}.get(by, "place")
     owned = by in ("stack", "team")
     columns = [first_column, "quota", ">needs", ">limit", ">left", "held by"]
@@ -123,7 +126,7 @@ def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
 
 
 def _capacity_sections(overview: Overview) -> Iterator[ReportSection]:
-    """Yield the flavors of each cluster, with the amounts of teams and the unpromised rest."""
+    """Yield the flavors of each cluster, with the amounts promised to teams and the amount that is left."""
     lines: dict[str, list[CapacityLine]] = defaultdict(list)
     for line in overview.capacity:
         lines[f"{line.environment} {line.cluster}"].append(line)
@@ -153,7 +156,7 @@ def _capacity_rows(line: CapacityLine, overview: Overview) -> Iterator[ReportRow
 
 
 def print_overview(overview: Overview, by: By, console: Console) -> None:
-    """Print the holders of every limit, then of every flavor, then the gaps of the snapshots."""
+    """Print the holders of every limit, then those of every flavor, then what the snapshots do not contain."""
     sections = [replace(section, title=f"{by} {section.title}") for section in _limit_sections(overview, by)]
     sections += _capacity_sections(overview)
     if overview.files:
@@ -167,7 +170,7 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
 
 
 def print_plans(plans: Iterable[ProjectRequests], console: Console) -> None:
-    """Print the requests that each project needs, the alternatives, and the lines for the stack file."""
+    """Print the requests that each project needs, the alternatives, and the lines to add to the stack file."""
     for plan in plans:
         console.print(Group(*_plan_text(plan)), Text(), crop=False)  # lines to paste are not folded
 
@@ -208,7 +211,7 @@ def _unlisted(plan: ProjectRequests) -> str:
 
 
 def plan_summary(plan: ProjectRequests) -> str:
-    """Return a project's requests as one sentence."""
+    """Return a sentence about the requests of a project."""
     if plan.ledger.taken is None:
         return f"Nothing can be planned: {not_known(plan.ledger.project)}."
     if plan.needed:
@@ -219,7 +222,7 @@ def plan_summary(plan: ProjectRequests) -> str:
 
 
 def overview_markdown(overview: Overview, by: By) -> str:
-    """Return both ledgers as tables."""
+    """Return the ledgers of quotas and of capacity as tables."""
     parts = []
     for section in _limit_sections(overview, by):
         note = f", {section.unit}" if section.unit else ""
@@ -269,7 +272,7 @@ def _plan_markdown(plan: ProjectRequests) -> Iterator[str]:
 def overview_json(overview: Overview, by: By) -> str:
     """Return both ledgers. ``limit`` is -1 if unlimited and null if unknown; ``left`` is null in either case.
 
-    A row of ``sections`` names a line by its quota; ``has`` is what the section's stack or team has of it.
+    A row of ``sections`` refers to a line by its quota. ``has`` is the amount that the section's stack or team holds.
     """
     document = {
         "version": FORMAT_VERSION,
@@ -297,7 +300,7 @@ def overview_json(overview: Overview, by: By) -> str:
 
 
 def plans_json(plans: Iterable[ProjectRequests]) -> str:
-    """Return the requests that each project needs; ``file`` is the stack file that takes the requests."""
+    """Return the requests that each project needs; ``file`` is the stack file to add the requests to."""
     document = {
         "version": FORMAT_VERSION,
         "projects": [

@@ -1,6 +1,6 @@
-"""The report as SARIF 2.1.0 for code scanning: errors and warnings, without exempt and undecided findings.
+"""The report as SARIF 2.1.0 for code scanning: errors and warnings, without exempt or undecided findings.
 
-Source: OASIS, Static Analysis Results Interchange Format 2.1.0 with errata 01. ``primaryLocationLineHash`` is the one
+Source: OASIS, Static Analysis Results Interchange Format 2.1.0 with errata 01. ``primaryLocationLineHash`` is the only
 fingerprint that GitHub compares (GitHub docs, SARIF support for code scanning).
 """
 
