@@ -15,7 +15,7 @@ from training_platform.resources.plan import OWN_RESOURCES
 
 @contextmanager
 def repository_copy(root: Path, texts: Mapping[str, str]) -> Iterator[Path]:
-    """Yield a temporary copy of all files that plans and checks read; ``texts`` replace or add some, by their names."""
+    """Yield a temporary copy of all files that plans and checks read. ``texts`` replaces or adds files by name."""
     with TemporaryDirectory() as name:
         copy = Path(name)
         for file in ("Pulumi.yaml", OWN_RESOURCES):

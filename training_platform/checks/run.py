@@ -1,4 +1,4 @@
-"""A check of a whole repository, with its baseline and the base of a change."""
+"""Checks a whole repository, with its baseline and with the base of a change."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def run_check(
     states: Sequence[Path] = (),
     previews: Sequence[Path] = (),
 ) -> Report:
-    """Check stacks, all or the selected ones; with ``base`` those of them that the change since it can affect.
+    """Check all or the selected stacks; with ``base`` only those that the change since then can affect.
 
-    ``states`` and ``previews`` are files that the engine printed; each counts for its stack instead of the base.
+    ``states`` and ``previews`` are files with output of the engine. Each replaces the base of its stack.
 
-    Quotas and capacity are always summed over all stacks. Raises UserError for a stack that has no file, and where
-    the base cannot be read.
+    Quotas and capacity are always summed over all stacks. Raises UserError for a stack without a file, and if the base
+    cannot be read.
     """
     baseline = read_baseline(root)
     if base is None:
@@ -45,7 +45,7 @@ def run_check(
 def write_baseline(root: Path, options: CheckOptions, *, selected: Sequence[str] = ()) -> Report:
     """Check stacks, write their findings to the baseline, and return the resulting report.
 
-    Where something could not be checked nothing is written. Raises UserError.
+    Nothing is written if something could not be checked. Raises UserError.
     """
     baseline = read_baseline(root)
     report = check_stacks(root, selected or None, options).report

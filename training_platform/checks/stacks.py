@@ -1,7 +1,7 @@
-"""A check of stacks in steps: read the files, plan the stacks, sum up their use, judge, report.
+"""Checks stacks in steps: read the files, plan the stacks, sum up their use of limits, run the rules, report.
 
-Each step returns a frozen result, and the next ones read it. A bug of ours in one step is a failure of the check, and
-does not keep the others from what they find.
+Each step returns a frozen result that the following steps use. A bug of ours in one step is reported as a failure of
+the check, and the other steps still run.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from training_platform.rules.suggestions import Suggestions
 from training_platform.rules.workloads import workload_findings
 
 JOBS = "jobs"
-"""The folder of job files in a repository, which a part checks."""
+"""The folder of job files in a repository. A part checks them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Options of a check; ``base_files`` is the workspace before a change, ``held_before`` its use of quotas.
+    """Options of a check. ``base_files`` is the workspace before a change, and ``held_before`` its use of quotas.
 
-    ``base_plans`` are the planned resources of stacks by name, if the repository's own code planned them, not this
-    code. With ``inputs`` outcomes have the inputs of resources, which a comparison needs.
+    ``base_plans`` are the planned resources of stacks, keyed by name, if the repository's own code planned them instead
+    of this code. With ``inputs``, outcomes contain the inputs of resources, which a comparison needs.
     """
 
     today: date
@@ -78,7 +78,7 @@ class CheckOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The files of a repository that a check reads; ``findings`` are about other files than those of stacks."""
+    """The files of a repository that a check reads. ``findings`` are about files other than stack files."""
 
     workspace: Workspace
     snapshots: Snapshots
@@ -91,10 +91,11 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class Plans:
-    """The plans of all stacks: what they charge to quotas, and the outcome of each selected one that has a plan.
+    """The plans of all stacks: their charges to quotas, and the outcome of each selected stack that has a plan.
 
-    ``findings`` say why a stack has none. ``secrets`` are those of all plans. ``unplanned`` are the stacks whose plan
-    failed.
+    - ``findings`` give the reason why a stack has no plan.
+    - ``secrets`` are the secrets in all plans.
+    - ``unplanned`` are the stacks whose plan failed.
     """
 
     charges: tuple[Charge, ...]
@@ -106,13 +107,13 @@ class Plans:
     subnet_uses: tuple[SubnetUse, ...] = ()
 
     def safe(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return findings without the secrets of any plan."""
+        """Return findings from which the secrets of all plans are removed."""
         return [finding.without_values() if self.secrets.shown_in(finding.shown) else finding for finding in findings]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ledgers:
-    """The use of limits by all stacks: quotas by project, the capacity of clusters, and that of Filestore instances."""
+    """The use of limits by all stacks: project quotas, capacity of clusters, and capacity of Filestore instances."""
 
     projects: Mapping[str, ProjectLedger]
     capacity: tuple[CapacityLine, ...]
@@ -121,7 +122,7 @@ class Ledgers:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgements:
-    """The findings about each selected stack by its name, and those about other files."""
+    """The findings about each selected stack, keyed by stack, and the findings about other files."""
 
     of_stacks: Mapping[str, tuple[Finding, ...]]
     of_files: tuple[Finding, ...]
@@ -130,7 +131,7 @@ class Judgements:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """A whole check: the result of each of its steps."""
+    """The result of a whole check, with the result of each of its steps."""
 
     files: Files
     plans: Plans
@@ -139,12 +140,12 @@ class CheckResult:
 
 
 def check_stacks(root: FilePath, selected: Sequence[str] | None, options: CheckOptions) -> CheckResult:
-    """Check the selected stacks, or all for None, and every job. Raises UserError."""
+    """Check the selected stacks, or all stacks if None, and all jobs. Raises UserError."""
     return check_files(read_files(root, options.today), selected, options)
 
 
 def check_files(files: Files, selected: Sequence[str] | None, options: CheckOptions) -> CheckResult:
-    """Check the selected stacks of files that are read. Raises UserError."""
+    """Check the selected stacks of files that are already read. Raises UserError."""
     names = stack_names(files.workspace, selected)
     plans = plan_stacks(files.workspace, names, options)
     ledgers = sum_up(files, plans)
@@ -154,7 +155,7 @@ def check_files(files: Files, selected: Sequence[str] | None, options: CheckOpti
 
 
 def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[str]:
-    """Return the stacks to check, each once. Raises UserError."""
+    """Return the names of the stacks to check, without duplicates. Raises UserError."""
     if selected is None:
         return list(workspace.stacks)
     for name in selected:
@@ -169,7 +170,7 @@ def stack_names(workspace: Workspace, selected: Sequence[str] | None) -> list[st
 
 
 def read_files(root: FilePath, today: date) -> Files:
-    """Read every file that a check needs."""
+    """Read all files that a check needs."""
     workspace = read_workspace(root)
     snapshots = read_snapshots(root, today)
     exemptions = read_exemptions(root, today)
@@ -210,7 +211,10 @@ PLAN = declare(
 
 
 def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOptions) -> Plans:
-    """Plan every stack, one at a time since a plan is much larger than its file, and run the rules on selected ones."""
+    """Plan all stacks and run the rules on the selected ones.
+
+    Stacks are planned one at a time, because a plan is much larger than its file.
+    """
     charges: list[Charge] = []
     outcomes: dict[str, Outcome] = {}
     findings: list[Finding] = []
@@ -248,7 +252,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
 
 
 def _plan_draft(stack: Stack, error: PlanError) -> Draft:
-    """Return the draft that a stack has no plan, at the line of the organisation's own code if that is the reason."""
+    """Return a draft about a stack without a plan, at the line of the organisation's own code if that is the reason."""
     if error.line is None:
         return finding(stack, error.path, str(error), rule=PLAN)
     place = own_anchor(stack.name, error.line)
@@ -270,7 +274,7 @@ def _planned_resources(stack: Stack, workspace: Workspace, options: CheckOptions
 
 
 def sum_up(files: Files, plans: Plans) -> Ledgers:
-    """Sum up the use of limits over all stacks."""
+    """Return the use of limits, summed over all stacks."""
     workspace = files.workspace
     return Ledgers(
         projects=project_ledgers(plans.charges, files.snapshots, requested(workspace)),
@@ -280,7 +284,7 @@ def sum_up(files: Files, plans: Plans) -> Ledgers:
 
 
 def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], options: CheckOptions) -> Judgements:
-    """Return the findings of every rule about the selected stacks, and of the parts about their files."""
+    """Return the findings of all rules about the selected stacks, and the findings of parts about their files."""
     workspace = files.workspace
     failures: list[str] = []
     of_parts: list[Finding] = []
@@ -329,9 +333,10 @@ def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], op
 
 
 def _without_environment(workspace: Workspace, names: Collection[str], unplanned: Collection[str]) -> Iterator[Draft]:
-    """Find selected teams whose environment is rejected or has no plan, and is not selected: no other finding says so.
+    """Yield a finding for each selected team whose environment has no plan and is not selected itself.
 
-    Without its plan nobody can say what the team's members and jobs may do there.
+    The environment's file was rejected or its plan failed, and no other finding says so. Without the plan it is unknown
+    what the team's members and jobs are allowed to do there.
     """
     for name in names:
         stack = workspace.stacks[name]
@@ -346,7 +351,7 @@ def _without_environment(workspace: Workspace, names: Collection[str], unplanned
 
 
 def report_of(files: Files, plans: Plans, ledgers: Ledgers, judgements: Judgements, today: date) -> Report:
-    """Return the report about the selected stacks, with the limits that they use; exempt findings do not count."""
+    """Return the report about the selected stacks with the limits that they use. Exempt findings do not count."""
     workspace = files.workspace
     failures = [*files.failures, *plans.failures, *judgements.failures]
     stacks = [
@@ -374,7 +379,7 @@ def report_of(files: Files, plans: Plans, ledgers: Ledgers, judgements: Judgemen
 def _stack_report(
     stack: Stack, files: Files, plans: Plans, findings: Iterable[Finding], failures: list[str]
 ) -> StackReport:
-    """Return the report about a stack; a cost that a bug of ours hides is a failure."""
+    """Return the report about a stack. If a bug of ours prevents the cost calculation, that is a failure."""
     outcome = plans.outcomes.get(stack.name)
     counted, exempted = files.exemptions.split(findings)
     cost = Cost()
@@ -398,7 +403,7 @@ def _stack_report(
 
 
 def _exemption_findings(files: Files, stacks: Sequence[StackReport]) -> Iterable[Finding]:
-    """Return the findings about exemptions that are unused, over, or about no stack."""
+    """Return the findings about exemptions that are unused, expired, or for a stack that does not exist."""
     workspace = files.workspace
     used = {exempted.entry for stack in stacks for exempted in stack.exempted}
     counted = [finding for stack in stacks for finding in stack.findings]

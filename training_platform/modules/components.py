@@ -1,7 +1,7 @@
-"""Components for any Pulumi program, in any of its languages: clusters, files, queues, and what a team has of them.
+"""Components for Pulumi programs in any language: clusters, files, queues, and a team's resources in them.
 
-They have one shape: ``args`` is read by the models of stack files, the functions that compose a stack's plan compose a
-detached one from it, and that is registered with the component as parent. A component calls no Google Cloud.
+All components work the same way. The models of stack files validate ``args``. The functions that plan a stack create a
+separate plan from them, and this plan is registered with the component as parent. Components do not call Google Cloud.
 """
 
 from collections.abc import Sequence
@@ -79,9 +79,9 @@ __all__ = [
 
 
 class PlatformComponent(pulumi.ComponentResource):
-    """The common shape: a subclass adds resources to its plan, registers it, and sets each output that it declares.
+    """The base class of components. A subclass adds resources to its plan, registers the plan, and sets its outputs.
 
-    The parent, providers, protection and dependencies that the caller gives hold for all resources of the component.
+    The parent, providers, protection and dependencies that the caller passes apply to all resources of the component.
     """
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
@@ -90,7 +90,7 @@ class PlatformComponent(pulumi.ComponentResource):
         self._plan = Component(token, name)
 
     def _register(self) -> Registered:
-        """Register the plan and its outputs. Raises pulumi.RunError for a plan that nobody could register."""
+        """Register the plan and its outputs. Raises pulumi.RunError if the plan cannot be registered."""
         try:
             self._registered = register_plan(self._plan, pulumi.ResourceOptions(parent=self))
         except PlanError as error:
@@ -99,19 +99,19 @@ class PlatformComponent(pulumi.ComponentResource):
         return self._registered
 
     def _output(self, name: str) -> pulumi.Output[Any]:
-        """Return an output of the plan, once that is registered."""
+        """Return an output of the plan after the plan is registered."""
         return self._registered.output(self._plan.outputs[name])
 
 
 class Network(PlatformComponent):
-    """A VPC without subnets, which clusters bring, and a NAT gateway in each region."""
+    """A VPC and a NAT gateway in each region. The VPC has no subnets, because clusters create their own."""
 
     network_id: pulumi.Output[str]
     """Id of the VPC, `projects/*/global/networks/*`."""
     network_name: pulumi.Output[str]
     """Name of the VPC."""
     services_range: pulumi.Output[str | None]
-    """Name of the addresses for private service access, once services of Google have joined; none without them."""
+    """Name of the address range for private service access, once Google's services are connected; None without it."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("Network", name, args, NetworkArguments)
@@ -130,18 +130,21 @@ class Network(PlatformComponent):
 
 
 class GkeCluster(PlatformComponent):
-    """A private GKE cluster with its subnet, its nodes' account and its node pools; or an existing one with pools."""
+    """A private GKE cluster with its subnet, its node service account and its node pools.
+
+    It can also add node pools to an existing cluster.
+    """
 
     cluster_name: pulumi.Output[str]
-    """Name of the cluster in Google Cloud: that of the environment, a dash and the component's name."""
+    """Name of the cluster in Google Cloud: the name of the environment, a dash, and the component's name."""
     endpoint: pulumi.Output[str]
     """Host name of the DNS-based control-plane endpoint."""
     kubeconfig: pulumi.Output[str]
-    """Kubeconfig without a secret: gke-gcloud-auth-plugin gets a token of whoever uses it."""
+    """Kubeconfig without a secret: gke-gcloud-auth-plugin gets a token for the person who uses it."""
     pool_names: pulumi.Output[list[str]]
     """Names of the GKE node pools, once they exist."""
     service_account: pulumi.Output[str | None]
-    """E-mail address of the account of the nodes; none of an existing cluster, unless it was given."""
+    """E-mail address of the node service account; for an existing cluster None unless it was passed."""
 
     def __init__(self, name: str, args: GkeClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("GkeCluster", name, args, GkeClusterArguments)
@@ -171,12 +174,12 @@ class GkeCluster(PlatformComponent):
 
     @property
     def provider(self) -> pulumi_kubernetes.Provider:
-        """The provider of objects in the cluster; programs in other languages make one of the kubeconfig."""
+        """The provider of objects in the cluster. Programs in other languages create one from the kubeconfig."""
         return self._provider
 
 
 class NodePools(PlatformComponent):
-    """Node pools of a cluster that is no GkeCluster, with TPUs, with GPUs and without, and the networks they need."""
+    """Node pools, with or without TPUs and GPUs, of a cluster that is not a GkeCluster, and the networks they need."""
 
     pool_names: pulumi.Output[list[str]]
     """Names of the GKE node pools, once they exist."""
@@ -201,7 +204,7 @@ class FilestoreInstance(PlatformComponent):
     """A Filestore instance with one share, its snapshots and its backups."""
 
     address: pulumi.Output[str]
-    """Address that clients mount."""
+    """IP address that clients mount."""
 
     def __init__(self, name: str, args: FilestoreInstanceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("FilestoreInstance", name, args, FilestoreInstanceArguments)
@@ -219,7 +222,7 @@ class FilestoreInstance(PlatformComponent):
 
 
 class JobSet(PlatformComponent):
-    """The controller of JobSets, which Kueue has to wait for."""
+    """The JobSet controller. Kueue must wait for it."""
 
     def __init__(self, name: str, args: JobSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("JobSet", name, args, JobSetArguments)
@@ -229,7 +232,10 @@ class JobSet(PlatformComponent):
 
 
 class Kueue(PlatformComponent):
-    """The queueing controller, after JobSet, whose CRD it needs; protected, since its queues are deleted with it."""
+    """The Kueue controller, after JobSet, because it needs JobSet's CRD. It is protected.
+
+    Deleting it would delete its queues.
+    """
 
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("Kueue", name, args, KueueArguments)
@@ -246,7 +252,7 @@ class Kueue(PlatformComponent):
 
 
 class Prometheus(PlatformComponent):
-    """The scrape of Kueue's or JobSet's metrics by Managed Service for Prometheus, after that controller."""
+    """Collection of Kueue's or JobSet's metrics by Managed Service for Prometheus, after the respective controller."""
 
     def __init__(self, name: str, args: PrometheusArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("Prometheus", name, args, PrometheusArguments)
@@ -260,7 +266,7 @@ class ResourceFlavors(PlatformComponent):
     """The ResourceFlavors of a cluster's node pools, with Topologies, priorities and cohorts, after Kueue."""
 
     flavors: pulumi.Output[list[str]]
-    """Names of the flavors, once they exist: what a team has shares of."""
+    """Names of the flavors, once they exist. Teams have shares of flavors."""
 
     def __init__(self, name: str, args: ResourceFlavorsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("ResourceFlavors", name, args, ResourceFlavorsArguments)
@@ -278,7 +284,7 @@ class ResourceFlavors(PlatformComponent):
 
 
 class TeamNamespace(PlatformComponent):
-    """A team's namespace, called after the team, with its members' rights, its jobs' account and policies."""
+    """A namespace with the team's name, its members' access, the service account of its jobs, and its policies."""
 
     namespace: pulumi.Output[str]
     """Name of the namespace, once it exists."""
@@ -302,12 +308,12 @@ class TeamNamespace(PlatformComponent):
 
 
 class TeamQueues(PlatformComponent):
-    """A team's ClusterQueue, called after the team, and the LocalQueues of its namespace, after ResourceFlavors."""
+    """A ClusterQueue with the team's name, and the LocalQueues of its namespace, after ResourceFlavors."""
 
     cluster_queue: pulumi.Output[str]
     """Name of the ClusterQueue."""
     queues: pulumi.Output[list[str]]
-    """Names of the LocalQueues, by which jobs are queued."""
+    """Names of the LocalQueues, which jobs refer to."""
 
     def __init__(self, name: str, args: TeamQueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("TeamQueues", name, args, TeamQueuesArguments)
@@ -337,10 +343,10 @@ class TeamQueues(PlatformComponent):
 
 
 class TeamBucket(PlatformComponent):
-    """A Cloud Storage bucket of a team: its members read and add objects, its jobs read and write them."""
+    """A Cloud Storage bucket of a team. Its members read and add objects; its jobs read and write objects."""
 
     bucket_name: pulumi.Output[str]
-    """Name of the bucket, made of project, environment, team and the component's name."""
+    """Name of the bucket, composed of project, environment, team and the component's name."""
 
     def __init__(self, name: str, args: TeamBucketArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("TeamBucket", name, args, TeamBucketArguments)
@@ -358,7 +364,7 @@ class TeamBucket(PlatformComponent):
 
 
 class JupyterHub(PlatformComponent):
-    """Notebooks for everyone of a domain; somebody makes the Secret of the OAuth client by hand."""
+    """Notebooks for everyone in a domain. The Secret of the OAuth client has to be created by hand."""
 
     namespace: pulumi.Output[str]
     """Namespace of the hub, once it exists."""
@@ -382,7 +388,7 @@ class JupyterHub(PlatformComponent):
 
 
 class PersistentResource(PlatformComponent):
-    """Machines that Vertex AI keeps for training jobs; its name is part of the id by which jobs name them."""
+    """Machines that Vertex AI keeps for training jobs. The component's name is part of the id that jobs refer to."""
 
     resource_id: pulumi.Output[str]
     """Full name, `projects/*/locations/*/persistentResources/*`."""

@@ -1,4 +1,4 @@
-"""The components as the engine starts them for programs in other languages: ``pulumi package add``."""
+"""The host of the components for programs in other languages. The engine starts it: ``pulumi package add``."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _NAME_OF_FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
 
 
 def serve(version: str) -> None:
-    """Serve the components until the engine ends, as a package of a version."""
+    """Serve the components as a package of this version until the engine ends."""
     main(Host(version), sys.argv[1:])
 
 
 class Host(ComponentProvider):
-    """The provider of Pulumi's SDK, with what that loses on the way: keys, and why a value is refused."""
+    """Pulumi's component provider, extended to keep unknown keys and the reasons why values are rejected."""
 
     def __init__(self, version: str) -> None:
         super().__init__([getattr(components, name) for name in components.__all__], NAME, version=version)
 
     def map_inputs(self, inputs: Any, component_def: ComponentDefinition) -> dict[str, Any]:
-        """Return inputs as Python spells them; a key that no class has stays as it is, so that it is refused.
+        """Return inputs with Python's field names. An unknown key is unchanged, and validation rejects it later.
 
-        The SDK drops unknown keys, stops at the first missing one, and respells none below a map of maps.
+        The SDK drops unknown keys, stops at the first missing one, and does not rename keys below a map of maps.
         """
         fields = flat_fields(ARGUMENTS[component_def.name])
         return _respelt_fields(inputs, {name: field.annotation for name, field in fields.items()})
@@ -49,7 +49,7 @@ class Host(ComponentProvider):
     def construct(
         self, name: str, resource_type: str, inputs: Any, options: ResourceOptions | None = None
     ) -> ConstructResult:
-        """Construct a component. Raises InputPropertiesError with every wrong property, as the caller spells it."""
+        """Construct a component. Raises InputPropertiesError with all wrong properties, in the caller's field names."""
         token = SPELLING.set(_as_others_spell)
         try:
             return super().construct(name, resource_type, inputs, options)
@@ -67,7 +67,7 @@ class Host(ComponentProvider):
 
 
 def _respelt_fields(values: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with Python's names as keys; ``fields`` are the types by these names."""
+    """Return a mapping with Python's names as keys; ``fields`` are the types of the fields, keyed by these names."""
     names = {camel_case(name): name for name in fields}
     respelt = {}
     for key, value in values.items():
@@ -77,7 +77,7 @@ def _respelt_fields(values: Mapping[str, Any], fields: Mapping[str, Any]) -> dic
 
 
 def _respelt(value: Any, annotation: Any) -> Any:
-    """Return a value of a type with Python's names as keys; the keys of a map are the user's own."""
+    """Return a value of a type with Python's names as keys. The keys of a map are the user's and are unchanged."""
     kind = annotation
     while get_origin(kind) in (Annotated, Union, UnionType):
         kind = next(inner for inner in get_args(kind) if inner is not NoneType)
@@ -91,7 +91,7 @@ def _respelt(value: Any, annotation: Any) -> Any:
 
 
 def _as_others_spell(text: str) -> str:
-    """Return a path or sentence with the names of fields as other languages than Python spell them."""
+    """Return a path or sentence with the field names that languages other than Python use."""
     names = _field_names()
     return _NAME_OF_FIELD.sub(lambda word: camel_case(word[0]) if word[0] in names else word[0], text)
 
@@ -103,7 +103,7 @@ def _field_names() -> frozenset[str]:
 
 
 def _models(annotation: Any) -> set[type[BaseModel]]:
-    """Return all models in a type, those of its fields included."""
+    """Return all models in a type, including the models of its fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         inner = (field.annotation for field in annotation.model_fields.values())
         return {annotation}.union(*map(_models, inner))

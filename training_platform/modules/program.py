@@ -1,4 +1,7 @@
-"""The plan of the stack that Pulumi selected: values from Pulumi's configuration, places from the stack file."""
+"""The plan of the stack that Pulumi selected.
+
+Values come from Pulumi's configuration, and their positions from the stack file.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from training_platform.resources.stack_plan import stack_plan
 def selected_plan() -> Plan:
     """Return the plan of the stack that Pulumi selected.
 
-    Raises pulumi.RunError with every finding about the stack's shape, so that nothing is deployed from half a file.
+    Raises pulumi.RunError with all findings about the stack file's structure. An invalid file is never partly deployed.
     """
     stack, workspace = _selected_stack()
     try:
@@ -40,7 +43,7 @@ def selected_plan() -> Plan:
 
 
 def _selected_stack() -> tuple[Stack, Workspace]:
-    """Return the selected stack, and the workspace that holds it, its environment and all that decides it."""
+    """Return the selected stack, and the workspace with the stack, its environment and everything it depends on."""
     name = pulumi.get_stack()
     root = FilePath(pulumi.get_root_directory())
     try:
@@ -59,7 +62,7 @@ def _selected_stack() -> tuple[Stack, Workspace]:
 
 
 def _source(name: str, root: FilePath) -> Source:
-    """Return the selected stack's configuration as the engine hands it over, with the places of its file."""
+    """Return the selected stack's configuration from the engine, with the positions in its file."""
     config = pulumi.Config(PROJECT)
     values = {key: config.get_object(key.removeprefix(f"{PROJECT}:")) for key in SECTIONS}
     sections = {key: value for key, value in values.items() if value is not None}
@@ -71,7 +74,7 @@ def _source(name: str, root: FilePath) -> Source:
 
 
 def _refuse_other_values(sections: Mapping[str, Any], source: Source) -> None:
-    """Raise pulumi.RunError for a section that is in part an environment's of Pulumi ESC: `check` has not seen it."""
+    """Raise pulumi.RunError for a section that comes partly from a Pulumi ESC environment, which `check` cannot see."""
     if not value_at(source.value, (ENVIRONMENTS,)):
         return
     in_file = value_at(source.value, ("config",)) or {}
@@ -84,7 +87,7 @@ def _refuse_other_values(sections: Mapping[str, Any], source: Source) -> None:
 
 
 def _teams(environment: str, root: FilePath) -> Iterator[Stack]:
-    """Yield the stacks of an environment's teams, also those whose files the model rejects."""
+    """Yield the stacks of an environment's teams, including those whose files the model rejects."""
     for path in sorted((root / STACKS_FOLDER).glob("Pulumi.*.yaml")):
         stack = read_stack(path, root)
         if stack.home_said == environment:

@@ -1,4 +1,4 @@
-"""What a program passes to a component, validated by the models of stack files before anything is registered."""
+"""Validates the arguments of a component with the models of stack files before anything is registered."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from training_platform.config.reading.section import FORMS, NAME, Name, enumerat
 from training_platform.config.reading.source import Source, SourceSection, whole_numbers
 
 SPELLING: ContextVar[Callable[[str], str]] = ContextVar("SPELLING", default=str)
-"""How the caller's language spells a path or sentence with names of fields; Python spells them as the models do."""
+"""Converts field names in a path or sentence to those of the caller's language; unchanged for Python."""
 _Arguments = TypeVar("_Arguments", bound=Arguments)
 _PLACEHOLDER = "known-once-deployed"
 
 
 class Rejection(NamedTuple):
-    """A wrong argument: its path, and what is wrong with it, what is allowed and the nearest."""
+    """A rejected argument: its path, and a sentence with the error, the allowed values and the nearest one."""
 
     path: str
     reason: str
 
 
 class RejectedArguments(pulumi.RunError):
-    """The arguments of a component that its models reject: all of them at once, and for people without a traceback."""
+    """The arguments that a component's models reject, all in one error, which is shown without a traceback."""
 
     def __init__(self, component: str, name: str, rejected: list[Rejection]) -> None:
         self.rejected = rejected
@@ -42,9 +42,9 @@ class RejectedArguments(pulumi.RunError):
 
 
 def read(component: str, name: str, args: Mapping[str, Any], model: type[_Arguments]) -> _Arguments:
-    """Return the arguments of a component as their model; a string that a deployment may know may be an output in it.
+    """Return the arguments of a component as their model. Strings marked as deployment results may be outputs.
 
-    ``name`` is the component's, which is part of names in Google Cloud. Raises RejectedArguments.
+    ``name`` is the component's name, which is part of names in Google Cloud. Raises RejectedArguments.
     """
     fields = flat_fields(model)
     deployed = {key for key, field in fields.items() if _is_marked(field)}
@@ -74,7 +74,7 @@ def _is_output(value: Any) -> bool:
 
 
 def _refused_values(value: Any, path: Path = ()) -> Iterator[Rejection]:
-    """Yield values that decide which resources exist and are not known, and those of no section of a stack file."""
+    """Yield values that are unknown but decide which resources exist, and values that no stack file could contain."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _refused_values(item, (*path, str(key)))
@@ -104,7 +104,7 @@ def _unknown(args: Mapping[str, Any], fields: list[str]) -> Iterator[Rejection]:
 
 
 def _nested(args: Mapping[str, Any], model: type[Arguments]) -> dict[str, Any]:
-    """Return arguments as the model has them: those of a section of stack files below ``spec``."""
+    """Return arguments in the structure of the model: those of a section of stack files are below ``spec``."""
     fields = flat_fields(model)
     direct = {key: value for key, value in args.items() if key in fields and key in model.model_fields}
     if "spec" not in model.model_fields:

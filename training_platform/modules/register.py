@@ -1,4 +1,4 @@
-"""How a plan is registered with Pulumi: each resource by the provider's own class for its type."""
+"""Registers a plan with Pulumi: each resource uses the provider's class for its type."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def register_plan(plan: Component, opts: pulumi.ResourceOptions | None = None) -> Registered:
-    """Register everything in a plan, each resource after all that it waits for.
+    """Register everything in a plan, each resource after all resources that it waits for.
 
-    ``opts`` are those of its outermost children, such as their parent. Raises PlanError, and pulumi.RunError for
-    resources that the SDKs of the providers do not know.
+    ``opts`` apply to the outermost children, for example their parent. Raises PlanError, and pulumi.RunError for
+    resources that the provider SDKs do not have.
     """
     nodes = in_order(plan)
     _refuse_unknown(node for node in nodes if isinstance(node, Resource) and node.type != STACK_REFERENCE)
@@ -54,14 +54,14 @@ def register_plan(plan: Component, opts: pulumi.ResourceOptions | None = None) -
 
 
 def _refuse_unknown(resources: Iterable[Resource]) -> None:
-    """Raise pulumi.RunError for every resource that no class can register, before the first one is registered."""
+    """Raise pulumi.RunError for all resources that no class can register, before anything is registered."""
     wrong = [f"{resource.name}: {mistake}" for resource in resources for mistake in _mistakes(resource)]
     if wrong:
         raise pulumi.RunError("Nothing was registered:\n" + "\n".join(wrong))
 
 
 def _mistakes(resource: Resource) -> Iterator[str]:
-    """Yield what the providers' classes do not know of a resource: its type, its inputs, and outputs that it reads."""
+    """Yield what the provider classes do not have: the resource's type, its inputs, and the outputs that it reads."""
     try:
         resource_class = class_of(resource.type)
     except LookupError as error:
@@ -77,7 +77,7 @@ def _mistakes(resource: Resource) -> Iterator[str]:
 
 
 def _unknown_output(reference: Reference) -> Iterator[str]:
-    """Yield that a class of Google Cloud has no such output; an unknown type is reported of its own resource."""
+    """Yield an error if a Google Cloud class does not have the output. Unknown types are reported elsewhere."""
     origin = reference.resource.type
     if not origin.startswith("gcp:") or not reference.path:
         return
@@ -97,18 +97,18 @@ def _hint(name: str, names: Iterable[str]) -> str:
 
 
 class Registered:
-    """What is registered of a plan so far."""
+    """The part of a plan that is already registered."""
 
     def __init__(self, opts: pulumi.ResourceOptions | None) -> None:
         self._opts = opts
         self._resources: dict[Node, Any] = {}
 
     def __getitem__(self, node: Node) -> Any:
-        """Return the resource or component that a node of the plan became."""
+        """Return the registered resource or component of a node of the plan."""
         return self._resources[node]
 
     def add(self, node: Node, *, outermost: bool) -> None:
-        """Register a node, all that it waits for being registered."""
+        """Register a node. Everything that it waits for must already be registered."""
         assert node.parent is not None, "the root of a plan is registered by whoever made it"
         opts = pulumi.ResourceOptions(
             parent=None if outermost else self._resources[node.parent],
@@ -129,7 +129,7 @@ class Registered:
             self._resources[node] = self._register(node, pulumi.ResourceOptions.merge(opts, _options(node.options)))
 
     def finish(self) -> None:
-        """Register the outputs of all components, which are then complete."""
+        """Register the outputs of all components, which completes them."""
         for node, resource in self._resources.items():
             if isinstance(node, Component):
                 outputs = {camel_case(name): self.resolve(value) for name, value in node.outputs.items()}
@@ -140,7 +140,7 @@ class Registered:
         return pulumi.Output.from_input(self.resolve(value))
 
     def resolve(self, value: Any) -> Any:
-        """Return a value with Pulumi's outputs in the place of references, and without any None."""
+        """Return a value in which references are replaced by Pulumi outputs and None is removed."""
         if isinstance(value, Reference):
             output = self._resources[value.resource]
             for part in value.path:
@@ -167,12 +167,15 @@ class Registered:
 
 
 def make_later_resources_wait(plan: Component, registered: Registered) -> None:
-    """Let what the program registers from now on wait for its API and for the roles of Google's agents, as a plan's do.
+    """Make resources that the program registers later wait for their API and for the roles of Google's service agents.
 
-    Such a resource raises pulumi.RunError as it is registered, if the stack does not enable its API. It is a
-    transformation of Pulumi's older kind: one of `register_resource_transform` blocks until all that was created before
-    has ended, its dependencies are in no state, so that a deletion has another order, and its refusal is a traceback
-    (tried with engine 3.260 and SDK 3.272).
+    The resources of a plan wait for the same. If the stack does not enable the API of a resource, registering the
+    resource raises pulumi.RunError. This uses Pulumi's older kind of transformation because
+    `register_resource_transform` has three disadvantages (tried with engine 3.260 and SDK 3.272):
+
+    - It blocks until everything that was created before has finished.
+    - Its dependencies are not in the state, so the order of deletion differs.
+    - An error in it is shown as a traceback.
     """
     services = {node.inputs["service"]: registered[node] for node in plan.resources() if node.type == SERVICE}
     agents = [registered[node] for node in plan.children if node.type == SERVICE_AGENTS]
@@ -200,7 +203,7 @@ def make_later_resources_wait(plan: Component, registered: Registered) -> None:
 
 
 class OtherObject(pulumi.CustomResource):
-    """An object of a kind that a CRD brings, with fields beside ``spec``, which is all that the SDK's class takes."""
+    """An object of a kind from a CRD that has fields other than ``spec``. The SDK's class accepts only ``spec``."""
 
     def __init__(self, resource_type: str, name: str, inputs: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
         of_provider = pulumi.ResourceOptions(version=_kubernetes_version())
@@ -213,7 +216,7 @@ def _kubernetes_version() -> str:
 
 
 def _read(resource: Resource, opts: pulumi.ResourceOptions) -> Any:
-    """Read a resource that exists already."""
+    """Read a resource that already exists."""
     assert resource.read_id is not None
     if resource.type == STACK_REFERENCE:
         return pulumi.StackReference(resource.read_id)
@@ -223,7 +226,7 @@ def _read(resource: Resource, opts: pulumi.ResourceOptions) -> Any:
 
 
 def _call(function: Callable[..., Any], arguments: Iterable[Any]) -> Any:
-    """Call a function of the plan; a missing output of an environment is one sentence, without a traceback."""
+    """Call a function of the plan. A missing output of an environment is reported without a traceback."""
     try:
         return function(*arguments)
     except OutputsError as error:
@@ -231,7 +234,7 @@ def _call(function: Callable[..., Any], arguments: Iterable[Any]) -> Any:
 
 
 def _alias(alias: Alias, node: Node) -> str | pulumi.Alias:
-    """Return an alias as Pulumi has it: with other parents it is a URN, in which these are named by their types."""
+    """Return an alias in Pulumi's form. With other parents it is a URN, which contains the types of the parents."""
     name = alias.name or node.name
     resource_type = alias.type or node.type
     if alias.parents is None:
@@ -255,7 +258,7 @@ def _options(options: Options) -> pulumi.ResourceOptions:
 
 
 def _arguments(resource_type: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return inputs by the parameter names of a class; those of Google Cloud are named so already."""
+    """Return inputs keyed by the parameter names of a class. Google Cloud inputs already have these names."""
     if resource_type.startswith("gcp:"):
         return dict(inputs)
     # The classes of Kubernetes' own kinds know their kind.
@@ -271,7 +274,7 @@ def _snake_case(name: str) -> str:
 def class_of(resource_type: str) -> Any:
     """Return the provider's class for a type: ``gcp:compute/network:Network`` is pulumi_gcp.compute.Network.
 
-    None for a kind of Kubernetes object that a CRD brings. Raises LookupError for a type of neither provider.
+    Return None for a kind of Kubernetes object from a CRD. Raises LookupError for a type of neither provider.
     """
     if resource_type == KUBERNETES_PROVIDER:
         return pulumi_kubernetes.Provider

@@ -1,6 +1,6 @@
-"""Alternatives for a pool that does not fit: a smaller slice, other capacity, another zone, or a larger limit.
+"""Alternatives for a pool that does not fit: a smaller slice, another capacity, another zone, or a larger limit.
 
-All of these are read from the same snapshot and the same demand as the shortage. Nothing here says whether the
+All of them are calculated from the same snapshot and the same demand as the shortage. They do not say whether the
 machines are available.
 """
 
@@ -25,7 +25,7 @@ MOST_REGIONS = 3  # that a finding names
 
 
 class Short(NamedTuple):
-    """A limit that is too low, and the lowest that would hold all stacks, in ``unit``."""
+    """A limit that is too low, and the lowest limit that would be enough for all stacks, in ``unit``."""
 
     key: QuotaKey
     needed: float
@@ -33,10 +33,10 @@ class Short(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The room that limits leave for a pool in a zone.
+    """How much of a pool the limits allow in a zone.
 
-    ``headroom`` is what is left of the limit on its chips or GPUs: ``inf`` without a limit, or if no quota counts them,
-    and None if it is not known. ``short`` is the first limit that does not hold the pool.
+    ``headroom`` is the unused part of the limit on its chips or GPUs. It is ``inf`` without a limit or if no quota
+    counts them, and None if it is unknown. ``short`` is the first limit that is too low for the pool.
     """
 
     zone: str
@@ -45,12 +45,12 @@ class Room(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether the limit on the pool's chips or GPUs is known, and no known limit is too low."""
+        """Return True if the limit on the pool's chips or GPUs is known and no known limit is too low."""
         return self.headroom is not None and self.short is None
 
 
 class Alternatives:
-    """The alternatives for pools of a project's stacks that do not fit, and the rest of the project's limits."""
+    """The alternatives for pools in a project's stacks that do not fit, and the headroom of the project's limits."""
 
     def __init__(self, ledger: ProjectLedger, workspace: Workspace) -> None:
         self.project = ledger.project
@@ -60,19 +60,19 @@ class Alternatives:
         self._rooms: dict[tuple[object, ...], list[Room]] = {}
 
     def of(self, line: Line, held: Held, *, more: int = 0) -> Iterator[str]:
-        """Yield the alternatives for a holder, the closest to its wish first, and at the end the limits to request."""
+        """Yield the alternatives for a holder, the most similar first, and finally the limits to request."""
         yield from self.today(line, held)
         more_limits = f" and {more} more limit{'s' if more > 1 else ''}" if more else ""
         yield f"request {shown(line.used)} {line.unit}{more_limits} (training-platform quota plan)"
 
     def counts_chips(self, line: Line, held: Held) -> bool:
-        """Whether a limit counts the TPUs or GPUs of its holder, a pool."""
+        """Return True if the holder is a pool and the limit counts the pool's TPU chips or GPUs."""
         pool = self.pool(held.holder)
         quota = pool.accelerator.quotas.get(pool.spec.charged) if pool else None
         return quota is not None and line.key.quota_id == quota.quota_id
 
     def today(self, line: Line, held: Held) -> Iterator[str]:
-        """Yield the alternatives that fit today's limits, the closest to the holder's wish first."""
+        """Yield the alternatives that fit today's limits, the most similar first."""
         pool = self.pool(held.holder)
         quotas = pool.accelerator.quotas if pool else {}
         key = line.key[1:3] + line.key[4:]  # service, quota id and dimensions
@@ -91,7 +91,7 @@ class Alternatives:
             yield f"a cluster in another region, zone {named(fitting, line.unit)}"
 
     def pool(self, holder: Holder) -> ExpandedPool | None:
-        """Return the pool of a stack file that makes a charge, or None for another holder."""
+        """Return the pool of a stack file that causes a charge, or None if the holder is not a pool."""
         stack = self._workspace.stacks.get(holder.stack)
         parts = holder.path
         if stack is None or stack.environment is None or len(parts) != 4 or parts[2] != "node_pools":
@@ -103,9 +103,9 @@ class Alternatives:
         return self._pools[where].get(str(parts[3]))
 
     def capacities(self, pool: ExpandedPool) -> Iterator[tuple[str, str]]:
-        """Yield each other capacity with enough quota for a pool's VMs, with its wording in a finding.
+        """Yield each other capacity with enough quota for a pool's VMs, with its wording for a finding.
 
-        Reservations are left out: one has to exist.
+        Reservations are left out, because a reservation has to exist already.
         """
         for capacity in pool.machine.capacities:
             quota = pool.accelerator.quotas.get(capacity)
@@ -117,11 +117,11 @@ class Alternatives:
                 yield capacity, f"capacity {capacity}{queued}, with {shown(headroom)} of {quota.quota_id} left"
 
     def headroom(self, key: QuotaKey, but: Holder | None = None) -> float | None:
-        """Return the rest of a limit together with one holder's part, or None if the limit is unknown."""
+        """Return the unused part of a limit plus the part of one holder, or None if the limit is unknown."""
         return self._left(key, self._held.get(but[:3], {}) if but else {})
 
     def elsewhere(self, stack: str, pool: ExpandedPool) -> list[Room]:
-        """Return the room for a stack's pool in every other zone with its machine type, the nearest first."""
+        """Return the room for a stack's pool in every other zone that has its machine type, the nearest first."""
         vms = pool_vms(self.project, pool)
         if not pool.zone:
             vms = vms._replace(nodes=vms.nodes // ZONES_OF_A_REGIONAL_CLUSTER)
@@ -158,7 +158,7 @@ class Alternatives:
 
     @cached_property
     def _held(self) -> dict[tuple[object, ...], dict[QuotaKey, float]]:
-        """Each holder's part of each limit, by its stack, section and label."""
+        """The part of each limit that each holder uses, keyed by stack, section and label."""
         amounts: dict[tuple[object, ...], dict[QuotaKey, float]] = defaultdict(dict)
         for line in self._ledger.lines:
             for held in line.holders:
@@ -167,7 +167,10 @@ class Alternatives:
 
 
 def largest_slice(pool: ExpandedPool, room: float) -> str | None:
-    """Return the largest slice that fits ``room`` chips as often as the pool needs; None for GPUs, or if none fits."""
+    """Return the largest slice shape with which all of the pool's slices fit in ``room`` chips.
+
+    Return None for GPUs, or if none fits.
+    """
     if pool.machine.kind != "tpu" or math.isinf(room):
         return None
     shapes = legal_topologies(pool.machine)  # in order of chips
@@ -176,7 +179,7 @@ def largest_slice(pool: ExpandedPool, room: float) -> str | None:
 
 
 def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
-    """Return the VMs of a pool at its maximum, without those that exist only during an upgrade."""
+    """Return the VMs of a pool at its maximum size, without VMs that exist only during an upgrade."""
     spec = pool.spec
     return VmUsage(
         project=project,
@@ -193,7 +196,7 @@ def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
 
 
 def named(rooms: Iterable[Room], unit: str, max_regions: int = MOST_REGIONS) -> str:
-    """Return zones of the first regions with their room, such as ``us-east4-a, us-east4-b (32 GPUs left)``."""
+    """Return zones of the first regions with their headroom, such as ``us-east4-a, us-east4-b (32 GPUs left)``."""
     regions = [list(of_region) for _, of_region in groupby(rooms, key=lambda room: region_of(room.zone))]
     parts = []
     for region in regions[:max_regions]:

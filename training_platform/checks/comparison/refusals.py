@@ -92,7 +92,7 @@ REMOVED_FLAVOR = declare(
 
 
 def removals(head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Yield a finding for each part of an environment that is removed while a team is only about to stop needing it."""
+    """Yield a finding for each removed part of an environment that a team stops needing in the same change."""
     for home, _ in head.environments():
         order = deployment_order(head, base, home.name)
         why = order.two_deployments

@@ -1,7 +1,7 @@
 """Sections of a report: a title, columns and rows of strings, which each format renders in its own way.
 
-A new section is a function here with a row in ``SECTIONS``: text, Markdown, HTML and JSON then have it. A format that
-draws a section otherwise (a bar, a tree, a document with stable keys) names it.
+To add a section, write a function here and a row in ``SECTIONS``: text, Markdown, HTML and JSON then contain it. A
+format that presents a section differently (a bar, a tree, a document with stable keys) refers to it by name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_SUBJECTS = 4  # of one effect at one line
 
 
 def quotas(report: Report) -> Iterator[ReportSection]:
-    """Yield the quotas of each project, by location."""
+    """Yield the quotas of each project, sorted by location."""
     for ledger in report.ledgers:
         yield ReportSection(
             title=f"quota of {ledger.project}",
@@ -76,7 +76,7 @@ def capacity(report: Report) -> Iterator[ReportSection]:
 
 
 def file_section(lines: Iterable[FileLine]) -> ReportSection:
-    """Return the promised amounts of Filestore instances, and how far each instance can grow."""
+    """Return the promised amounts of Filestore instances and the size to which each instance can grow."""
     return ReportSection(
         title="file capacity",
         note="GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22",
@@ -100,7 +100,7 @@ def file_section(lines: Iterable[FileLine]) -> ReportSection:
 
 
 def accelerators(stacks: Iterable[StackReport]) -> Iterator[ReportSection]:
-    """Yield the chips and GPUs of each stack, at the minimum and the maximum of machines."""
+    """Yield the chips and GPUs of each stack, with the minimum and the maximum number of machines."""
     rows = [
         ReportRow((stack.name, row.region, row.flavor, f"{row.minimum:,}", f"{row.maximum:,}", row.unit))
         for stack in stacks
@@ -134,11 +134,11 @@ SECTIONS: Mapping[str, Callable[[Report], Iterator[ReportSection]]] = {
     "accelerators": lambda report: accelerators(report.stacks),
     "cost": cost,
 }
-"""The sections of a whole check, by the anchor in the page and the key in JSON."""
+"""The sections of a whole check, keyed by their anchor in the HTML page, which is also the key in JSON."""
 
 
 def full_quotas(report: Report, *, requested: bool) -> list[tuple[str, Line]]:
-    """Return the quotas that are nearly full, with their projects; with ``requested`` also those with requests."""
+    """Return the quotas that are nearly full, each with its project; with ``requested`` also quotas with requests."""
     return [
         (ledger.project, line)
         for ledger in report.ledgers
@@ -148,7 +148,7 @@ def full_quotas(report: Report, *, requested: bool) -> list[tuple[str, Line]]:
 
 
 def parts(stack: StackReport) -> ReportSection:
-    """Return the parts of a stack with their resources counted by kind."""
+    """Return the parts of a stack, each with the number of its resources of each kind."""
     rows = []
     for branch in stack.branches:
         kinds = (kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items()))
@@ -160,8 +160,8 @@ def parts(stack: StackReport) -> ReportSection:
 def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[ReportSection]:
     """Return the differences of a change in quotas, capacity, accelerators and cost, without empty sections.
 
-    Where there are more quotas than ``max_quotas``, a note counts those of which the change needs less, and those that
-    are not known on a side.
+    If more than ``max_quotas`` quotas differ, a note gives the number of quotas whose use decreases and of quotas whose
+    use is unknown on one side.
     """
     quotas = comparison.quotas
     notes = []
@@ -221,7 +221,7 @@ def _usd(value: Amount) -> str:
 
 
 def _priced(stack: StackChange) -> str:
-    """Return a stack's name, with the number of VMs that its cost leaves out."""
+    """Return a stack's name with the number of VMs that its cost does not include."""
     before, after = ("?" if number is None else shown(number) for number in stack.unpriced)
     if before != after:
         return f"{stack.name}, without VMs that have no price: {before} → {after}"
@@ -230,7 +230,7 @@ def _priced(stack: StackChange) -> str:
 
 
 def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
-    """Return a quantity before and after, and the difference: ``48 → 64 (+16)``."""
+    """Return a quantity before and after the change, and the difference: ``48 → 64 (+16)``."""
     before, after = ("?" if number is None else show(number) for number in (value.before, value.after))
     if value.before == value.after:
         return after
@@ -240,7 +240,7 @@ def amount(value: Amount, show: Callable[[float], str] = shown) -> str:
 
 
 def change_summary(comparison: Comparison) -> str:
-    """Return a change in one line."""
+    """Return a summary of a change in one line."""
     counts = Counter(resource.kind for stack in comparison.stacks for resource in stack.resources)
     kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind]) or "no resource differs"
     left_behind = sum(stack.kind == "left" for stack in comparison.stacks)
@@ -262,9 +262,9 @@ def change_summary(comparison: Comparison) -> str:
 
 
 def _cost_change(comparison: Comparison) -> str:
-    """Return how much more or less a change costs per hour at the autoscaling maximum; empty for no difference.
+    """Return the change in hourly cost with all node pools scaled up; empty without a difference.
 
-    It is not known if the number of VMs without a price changes.
+    The difference is unknown if the number of VMs without a price changes.
     """
     stacks = [stack for stack in comparison.stacks if stack.most_usd.delta is not None]
     if any(stack.unpriced.delta for stack in stacks):
@@ -276,7 +276,7 @@ def _cost_change(comparison: Comparison) -> str:
 
 
 def stack_title(stack: StackChange) -> str:
-    """Return a stack's name, and how the change affects it as a whole."""
+    """Return a stack's name and how the change affects the stack as a whole."""
     if stack.kind == "renamed":
         return f"{stack.name}: was {stack.was}; rename the deployed stack before `pulumi up`"
     if stack.unknown:
@@ -289,7 +289,7 @@ def stack_title(stack: StackChange) -> str:
 
 
 def effects(comparison: Comparison) -> Iterator[ReportSection]:
-    """Yield the effects of a change, the gravest first; a note counts those that affect nobody."""
+    """Yield the effects of a change, the most serious first; a note gives the number of changes that affect nobody."""
     rows = [
         ReportRow(
             (HEADLINES[row.kind], listed(row.subjects, _MOST_SUBJECTS), _line(act), _state(act, row)),
@@ -344,12 +344,12 @@ def _inputs(comparison: Comparison) -> Iterator[InputChange]:
 
 
 def is_felt(resource: ResourceChange) -> bool:
-    """Whether the change of a resource affects somebody, or may: of unknown effect, or an upgrade."""
+    """Return True if the change affects or may affect somebody; an upgrade or an unknown effect may."""
     return resource.kind == "added" or resource.is_upgrade or resource.effects[0].kind != "none"
 
 
 def unfelt(stack: StackChange) -> str:
-    """Return counts by kind of the changed resources that affect nobody; empty if there are none."""
+    """Return the number of changed resources of each kind that affect nobody; empty if there are none."""
     kinds = Counter(kind_of(resource.type) for resource in stack.resources if not is_felt(resource))
     if not kinds:
         return ""
@@ -358,7 +358,10 @@ def unfelt(stack: StackChange) -> str:
 
 
 def resource_rows(stack: StackChange, *, felt: bool = False) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the kind of change, the resource and its inputs, the gravest first; ``felt`` keeps those with effects."""
+    """Yield the kind of change, the resource and its inputs, the most serious first.
+
+    With ``felt``, only resources whose change affects or may affect somebody.
+    """
     for resource in sorted(stack.resources, key=_gravity):
         if felt and not is_felt(resource):
             continue
@@ -401,14 +404,14 @@ def _value(value: Any) -> str:
 
 
 def quota_row(line: Line) -> ReportRow:
-    """Return the cells of a quota: location, name with unit, needs, limit with request, rest, holders."""
+    """Return the cells of a quota: location, name with unit, need, limit with request, headroom, holders."""
     name = f"{quota_name(line.key)} ({line.unit})"
     cells = (location(line.key), name, shown(line.used), limit_and_request(line), headroom(line), held_by(line))
     return ReportRow(cells, fullness(line))
 
 
 def fullness(line: Line) -> Fullness:
-    """Return how full a quota is: nearly full above four fifths; an unread limit counts as fitting."""
+    """Return how full a quota is: ``nearly`` if over 80 %; a limit that was not read counts as large enough."""
     if line.limit is None:
         return "fits" if line.unread else "unknown"
     if line.over:
@@ -417,7 +420,7 @@ def fullness(line: Line) -> Fullness:
 
 
 def quota_name(key: QuotaKey) -> str:
-    """Return a quota id without its suffix for the location, its dimensions beside it."""
+    """Return a quota id without its suffix for the location, followed by its dimensions."""
     return " ".join([short_quota_id(key.quota_id), *(value for _, value in key.dimensions)])
 
 
@@ -432,32 +435,32 @@ def limit(line: Line) -> str:
 
 
 def limit_and_request(line: Line) -> str:
-    """Return a limit, with a larger requested one that is not granted yet."""
+    """Return a limit, followed by a larger requested limit that is not granted yet."""
     pending = line.open_request
     return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
 
 
 def headroom(line: Line) -> str:
-    """Return the rest of a limit as reports show it."""
+    """Return the headroom of a limit as reports show it."""
     return "?" if line.headroom is None else shown(line.headroom)
 
 
 def held_by(line: Line, max_holders: int = 3) -> str:
-    """Return the largest holders of a line, with their amounts."""
+    """Return the largest holders of a line with their amounts."""
     holders = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:max_holders]]
     omitted_count = len(line.holders) - len(holders)
     return ", ".join(holders) + (f" and {omitted_count} more" if omitted_count > 0 else "")
 
 
 def taken(ledger: ProjectLedger) -> str:
-    """Return the day of a project's limits."""
+    """Return the day on which a project's limits were read."""
     if ledger.snapshot is None:
         return "no snapshot of its limits"
     return f"limits of {ledger.taken}" if ledger.taken else "limits not known yet"
 
 
 def file_throughput(line: FileLine) -> str | None:
-    """Return the highest MiB/s of an instance for readers and writers, or None if unknown."""
+    """Return the maximum MiB/s of an instance for reads and writes, or None if unknown."""
     throughput = line.throughput
     if throughput:
         return f"{throughput.read_mibps:,}/{throughput.write_mibps:,}"
@@ -465,7 +468,7 @@ def file_throughput(line: FileLine) -> str | None:
 
 
 def shares_of(line: CapacityLine | FileLine) -> str:
-    """Return the teams with parts of a flavor or an instance; for a flavor also the rest."""
+    """Return the teams with parts of a flavor or an instance; for a flavor also the amount that is left."""
     shares = [f"{share.holder.label} {shown(share.amount)}" for share in line.shares]
     if isinstance(line, CapacityLine) and line.unpromised:
         shares.append(f"{unpromised_label(line)} {line.unpromised:,}")
@@ -473,5 +476,5 @@ def shares_of(line: CapacityLine | FileLine) -> str:
 
 
 def unpromised_label(line: CapacityLine) -> str:
-    """Return the label of whole slices that no team was promised."""
+    """Return the label for whole slices that are promised to no team."""
     return "lent to all" if line.lends else "idle"

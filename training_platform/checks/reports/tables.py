@@ -10,7 +10,7 @@ Fullness = Literal["over", "unknown", "nearly", "fits"]
 
 
 class ReportRow(NamedTuple):
-    """A row of a section; formats highlight it by ``state``."""
+    """A row of a section. Formats highlight it according to its ``state``."""
 
     cells: tuple[str, ...]
     state: Fullness = "fits"
@@ -18,11 +18,13 @@ class ReportRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSection:
-    """A table; the title of a column of numbers begins with ``>``.
+    """A table. The title of a column of numbers begins with ``>``.
 
-    ``subject`` is the column of what a row is about; text leaves out what repeats before it, if ``grouped``.
-    ``stressed`` is the column that Markdown sets in bold where a row is over. Where ``noted``, the last column is a
-    sentence or a list. ``unit`` belongs beside the title, ``note`` below the table.
+    - ``subject`` is the column that identifies what a row is about. If ``grouped``, the text format leaves out
+      cells before it that repeat the row above.
+    - ``stressed`` is the column that Markdown sets in bold if a row is over its limit.
+    - ``noted`` says that the last column is a sentence or a list.
+    - ``unit`` is shown next to the title, and ``note`` below the table.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Tables for a terminal or a log, which fit its width."""
+"""Tables for a terminal or a log, fitted to its width."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from training_platform.checks.reports.tables import ReportSection
 from training_platform.config.reading.finding import printable
 
 FULLNESS = {"over": "bold red", "unknown": "bold red", "nearly": "yellow", "fits": ""}
-"""The style of a row, by how full its quota is."""
+"""The style of a row, keyed by how full its quota is."""
 INDENT = 2  # columns before a table
 _GAP = 2  # columns between two cells
 
 
 class PrintableConsole(Console):
-    """A console that prints only printable text, whatever files contain, and keeps its own colours."""
+    """A console that prints only printable characters, whatever files contain, and still uses its own colours."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the rendered segments with printable text, since layout may start a line anywhere in a string."""
+        """Yield the rendered segments with only printable text; layout may have split strings anywhere."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
 def plain_width(otherwise: int) -> int:
-    """Return the width of text outside a terminal: the variable COLUMNS, or ``otherwise``."""
+    """Return the width of text outside a terminal: the environment variable COLUMNS, or ``otherwise``."""
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else otherwise
 
 
 def section_text(section: ReportSection, width: int) -> Group:
-    """Return a section with its title in a horizontal rule, and its note below."""
+    """Return a section with its title in a horizontal rule and its note below the table."""
     title = Text.assemble(section.title, (f"  {section.unit}" if section.unit else "", "dim"))
     inner: list[RenderableType] = [section_table(section, width - INDENT)]
     if section.note:
@@ -53,7 +53,7 @@ def section_lines(section: ReportSection, width: int) -> str:
 
 
 def heading(title: Text, width: int) -> RenderableType:
-    """Return a title with a rule beside it, or without one if the rule would cut it."""
+    """Return a title in a horizontal rule, or without a rule if that would truncate the title."""
     return Rule(title, align="left", style="dim") if title.cell_len + 3 <= width else title
 
 
@@ -87,10 +87,14 @@ def fitting_table(
 ) -> Table:
     """Return a table of at most ``width`` columns, if possible.
 
-    Columns named in ``drop`` are left out first, in that order: none by which rows are told apart. Then columns are
-    folded between words, the widest first and the ``subject`` last. Where even single words are too wide, the cells
-    before the subject are a line above it. Of words only those of the subject, else of the widest column, are broken. A
-    title that begins with ``>`` is aligned to the right.
+    The table is made narrower in these steps until it fits:
+
+    - Columns named in ``drop`` are left out in that order. They must not be columns that distinguish rows.
+    - Columns are wrapped between words, the widest first and the ``subject`` last.
+    - If single words are still too wide, the cells before the subject become a line above it.
+    - Words are broken in the subject, or in the widest column if there is no subject.
+
+    A column whose title begins with ``>`` is right-aligned.
     """
     shown = _undropped(columns, rows, width, drop)
     words = _widths(columns, rows, str.split)
@@ -106,7 +110,7 @@ def fitting_table(
 
 
 def _undropped(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, drop: Sequence[str]) -> list[int]:
-    """Return the columns that stay if those named in ``drop`` are left out until the others have room."""
+    """Return the columns that remain after those named in ``drop`` are left out until the others fit."""
     widths = _widths(columns, rows)
     shown = list(range(len(columns)))
     for name in drop:
@@ -117,12 +121,12 @@ def _undropped(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: in
 
 
 def _with_line_above(row: Sequence[Text], columns: Sequence[int], subject: int) -> Text:
-    """Return a row's subject below a line of the cells of some columns."""
+    """Return a row's subject below a line that contains the cells of some columns."""
     return Text("\n").join((Text(" ").join(row[column] for column in columns), row[subject]))
 
 
 def _folded(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, subject: int | None) -> Sequence[int]:
-    """Return the widths of columns that have room: folded between words, and if that is not enough, in words."""
+    """Return column widths that fit: columns are wrapped between words and, if that is not enough, within words."""
     widths = _widths(columns, rows)
     words = _widths(columns, rows, str.split)
     excess = _total(widths) - width
@@ -139,7 +143,7 @@ def _folded(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, 
 
 
 def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, *, below: int) -> Table:
-    """Return a table with a note as last column, or below column ``below`` if the note's words would be broken."""
+    """Return a table with a note as the last column, or below column ``below`` if the note's words would be broken."""
     last = len(columns) - 1
     wide = _widths(columns, rows)
     words = _widths(columns, rows, str.split)
@@ -152,7 +156,7 @@ def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: i
 def _widths(
     columns: Sequence[str], rows: Sequence[Sequence[Text]], split: Callable[[str], Sequence[str]] = str.splitlines
 ) -> list[int]:
-    """Return the width of the longest part of each column: a line, or a word."""
+    """Return the width of the longest part of each column; a part is a line or a word."""
     cells = ((title.removeprefix(">"), *(row[column].plain for row in rows)) for column, title in enumerate(columns))
     return [max(cell_len(part) for cell in column for part in (split(cell) or [""])) for column in cells]
 
@@ -174,7 +178,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Seque
 
 
 def table_text(table: RenderableType, width: int) -> str:
-    """Return a table as text without colours, and without the blanks that fill its lines."""
+    """Return a table as text without colours and without trailing blanks."""
     plain = io.StringIO()
     PrintableConsole(highlight=False, width=width, file=plain).print(table)
     return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())

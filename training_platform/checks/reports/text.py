@@ -1,4 +1,4 @@
-"""The report for a terminal or a pipeline's log: a summary of one screen, or everything."""
+"""The report for a terminal or a pipeline's log: a summary that fits one screen, or everything."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _MOST_STACKS = 24  # most lines of stacks; an organisation with more has only co
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = True) -> None:
-    """Print a check: a summary of one screen, or everything if ``verbose``; then changes, findings, the conclusion."""
+    """Print a summary of a check, or everything if ``verbose``, and then changes, findings and the conclusion."""
     parts = _everything(report, console.width) if verbose else summary(report, console.width)
     for part in parts:
         console.print(part)
@@ -81,7 +81,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = True) -> N
 
 
 def _print_sentences(text: Text, console: Console) -> None:
-    """Print text: on a terminal folded between words with its indentation, in a log unfolded."""
+    """Print text. On a terminal it is wrapped between words and indented; in a log it is not wrapped."""
     if not console.is_terminal:
         console.print(text, soft_wrap=True)
         return
@@ -92,7 +92,7 @@ def _print_sentences(text: Text, console: Console) -> None:
 
 
 def text_report(report: Report, *, verbose: bool = True) -> str:
-    """Return a console without a terminal: no colours, and no folding."""
+    """Return the report as text without colours and without wrapping."""
     plain = io.StringIO()
     print_report(report, PrintableConsole(highlight=False, width=plain_width(_LOG_WIDTH), file=plain), verbose=verbose)
     return "\n".join(line.rstrip() for line in plain.getvalue().splitlines())  # tables are padded to their width
@@ -134,7 +134,7 @@ def _stack(stack: StackReport, width: int, today: date) -> Iterator[RenderableTy
 
 
 def summary(report: Report, width: int) -> Iterator[RenderableType]:
-    """Yield the summary of a check beside its findings: stacks, nearly full quotas, and how much fits.
+    """Yield the summary of a check without its findings: stacks, nearly full quotas, and how much still fits.
 
     ``width`` is in columns of the terminal.
     """
@@ -225,10 +225,10 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
 
 
 def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[RenderableType]:
-    """Yield the effects, each stack with what happens to its resources, then the amounts that differ.
+    """Yield the effects, each stack with the changes of its resources, and the amounts that differ.
 
-    Where ``fold``, a stack that is new or removed as a whole has its resources counted by kind, and so has any other
-    those that nobody feels; of many quotas those are counted of which less is needed.
+    With ``fold``, resources are only counted by kind if their stack is new or removed as a whole, or if their change
+    affects nobody. If many quotas differ, those whose use decreases are also only counted.
     """
     yield heading(Text(change_summary(comparison), style="bold"), width)
     if comparison.unknown:
@@ -251,7 +251,7 @@ def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[Rend
 
 
 def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
-    """Yield the changes of a stack's resources, the gravest first."""
+    """Yield the changes of a stack's resources, the most serious first."""
     if fold and stack.resources and stack.kind in ("added", "removed", "left"):
         kinds = Counter(kind_of(resource.type) for resource in stack.resources).most_common()
         parts_of = [f"{count:,} {kind}" for kind, count in kinds]
@@ -294,7 +294,7 @@ def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
 
 
 def finding_text(finding: Finding) -> Text:
-    """Return a finding: position, problem and rule, and on the next line what is allowed."""
+    """Return a finding: place, problem and rule, and on the next line the allowed values."""
     first, _, details = str(finding).partition("\n")
     text = Text.assemble((finding.severity, _SEVERITIES[finding.severity]), " ", first, (f"  [{finding.rule}]", "dim"))
     if details:

@@ -1,4 +1,4 @@
-"""Sentences about findings, stacks and prices that every format of a report shares, so that no two of them disagree."""
+"""Sentences about findings, stacks and prices that all report formats share, so the formats never disagree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMES = 2  # of those who lose something
 
 
 def conclusion(report: Report) -> Conclusion:
-    """Return the result of a check; failures are counted separately, and consequences not at all."""
+    """Return the result of a check. Failures are counted separately, and consequences are not counted."""
     causes = [finding for finding, _ in folded(report.all_findings())]
     parts = of_severities(causes)
     if exempt := len(report.all_exempted()):
@@ -53,10 +53,11 @@ def conclusion(report: Report) -> Conclusion:
 
 
 def losses_headline(report: Report) -> str:
-    """Return what a change takes from whom: of the gravest effect two names, or one beside others, which are counted.
+    """Return a summary of what a change takes from whom, the most serious kind of effect first.
 
-    Rights that it takes are no finding, and nothing is clean over them. Losses that somebody acknowledged are counted
-    apart.
+    It gives two names if there is one kind of effect. Otherwise it gives one name for the first kind and numbers for
+    the others. Withdrawn access is included: it is not a finding, but the result is not clean. Acknowledged losses are
+    marked.
     """
     acts = report.comparison.acts if report.comparison else ()
     told: dict[EffectKind, list[Consequence]] = {kind: [] for kind in (*LOSS_RULES, "revokes")}
@@ -79,7 +80,7 @@ def losses_headline(report: Report) -> str:
 
 
 class FindingPosition(NamedTuple):
-    """The position of a finding in a report; without a line, the start of its file."""
+    """The position of a finding in a report. Without a line, it is the start of the file."""
 
     file: str
     line: int
@@ -87,14 +88,14 @@ class FindingPosition(NamedTuple):
 
 
 def place(finding: Finding) -> FindingPosition:
-    """Return the position of a finding: its own, or its stack's file, or the folder of all stacks."""
+    """Return the position of a finding: its own, or that of its stack's file, or the folder of all stacks."""
     file = finding.file or (stack_file(finding.stack) if finding.stack else "stacks")
     position = finding.position or Position(1, 1)
     return FindingPosition(file, line=position.line, column=position.column)
 
 
 def sentences(finding: Finding, more: Sequence[Finding]) -> list[str]:
-    """Return the message, the advice and the consequences of a finding, without empty ones."""
+    """Return the message, the advice and the consequences of a finding; empty sentences are left out."""
     return [sentence for sentence in (field_message(finding), finding.advice, following(more)) if sentence]
 
 
@@ -104,9 +105,9 @@ def field_message(finding: Finding) -> str:
 
 
 def price(cost: Cost) -> str:
-    """Return the cost of a stack per hour and the machines without price; empty if no price is known.
+    """Return the hourly cost of a stack and the machines without a price; empty if no price is known.
 
-    Where most VMs have no price there is no sum.
+    If most VMs have no price, no sum is given.
     """
     if not cost.sums_up:
         return (
@@ -122,7 +123,7 @@ def price(cost: Cost) -> str:
 
 
 def price_note(cost: Cost, today: date) -> str:
-    """Return the basis of a price and what it leaves out."""
+    """Return what a price is based on and what it does not include."""
     parts = [f"oldest price of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
     if cost.is_example(today):
         parts.append(EXAMPLES)
