@@ -1,7 +1,7 @@
-"""Quota keys, and the charges of VMs, file systems and parts of networks against them.
+"""Quota keys, and what VMs, file systems and network components charge to quotas.
 
-Both sums of demand use this arithmetic, that over views and that of the tests over the model; each counts its VMs
-itself. The catalogue has the quota, or none, to which each provisioning model is charged.
+Two sums of demand use these functions: the sum over views, and the sum over the model in the tests. Each counts VMs on
+its own. The catalogue says to which quota, if any, each provisioning model is charged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SUFFIXES = ("-per-project-region", "-per-project-zone", "-per-project", "PerPro
 
 
 class QuotaKey(NamedTuple):
-    """One limit of one project: service and quota id as the Cloud Quotas API spells them, location, other dimensions.
+    """One limit of one project: service and quota id as the Cloud Quotas API writes them, location, other dimensions.
 
     ``location`` is a region or a zone, or ``""`` for a limit of the whole project.
     """
@@ -46,11 +46,12 @@ class QuotaKey(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """Who makes a charge: a stack, the section of its file, and the field whose value one could lower.
+    """What causes a charge: a stack, the section of its file, and the field whose value could be lowered.
 
-    ``step`` is what one more of that field charges, so that the largest value that fits can be worked out; 0 where
-    no field does. ``base`` is the field's lowest value. A charge is ``disputed`` where Google's pages disagree whether
-    the quota counts it.
+    - ``step`` is the amount that one more of that field charges. The largest value that fits is calculated from
+      it. It is 0 if no field determines the amount.
+    - ``base`` is the field's minimum value.
+    - ``disputed`` means that Google's pages disagree whether the quota counts the charge.
     """
 
     stack: str
@@ -63,7 +64,7 @@ class Holder(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """An amount in ``unit``, charged to the first of ``keys`` with a limit in the project."""
+    """An amount in ``unit`` that is charged to the first quota in ``keys`` that has a limit in the project."""
 
     keys: tuple[QuotaKey, ...]
     amount: float
@@ -89,7 +90,7 @@ def short_quota_id(quota_id: str) -> str:
 
 
 def quota_key(project: str, quota: QuotaId, location: str) -> QuotaKey:
-    """Return the key of a quota at a location: its region, its zone, or the whole project, as the quota is counted."""
+    """Return the key of a quota for a location. Its scope is the region, the zone or the whole project."""
     place = {"region": region_of(location), "zone": location, "project": ""}[quota.per]
     return QuotaKey(project, quota.service, quota_id=quota.quota_id, location=place, dimensions=quota.dimensions)
 
@@ -108,8 +109,9 @@ VERTEX_DEFAULT_DISK = "pd-ssd"  # machine_resources.proto; gcloud's reference sa
 class VmUsage(NamedTuple):
     """Identical VMs of Compute Engine or Vertex AI in a zone, or spread over the zones of a region.
 
-    ``local_ssd_count`` counts partitions per VM; None is the machine type's own number. ``accelerator_type`` (GKE's
-    name, or for Vertex AI its own) and ``accelerator_count`` are of GPUs attached to a CPU machine.
+    ``local_ssd_count`` is the number of partitions per VM; None means the machine type's own number.
+    ``accelerator_type`` and ``accelerator_count`` describe GPUs attached to a CPU machine. The type is GKE's name, or
+    Vertex AI's for its VMs.
     """
 
     project: str
@@ -125,24 +127,24 @@ class VmUsage(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """An amount in ``unit``, charged to the first of ``keys`` with a limit in the project."""
+    """An amount in ``unit`` that is charged to the first quota in ``keys`` that has a limit in the project."""
 
     keys: tuple[QuotaKey, ...]
     amount: float
     unit: str
 
     def by(self, holder: Holder) -> Charge:
-        """Return the charge that a holder makes."""
+        """Return this amount as the charge of a holder."""
         return Charge(self.keys, self.amount, unit=self.unit, holder=holder)
 
 
 def vm_usage(vms: VmUsage) -> list[Usage]:
-    """Return the charges of VMs of Compute Engine. Raises KeyError for a machine type outside the catalogue."""
+    """Return the charges of Compute Engine VMs. Raises KeyError for a machine type outside the catalogue."""
     return [_usage(vms.project, vms.location, amount * vms.nodes, *quotas) for amount, quotas in _one_vm(vms)]
 
 
 def _one_vm(vm: VmUsage) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
-    """Yield the amounts of one VM, each with its quotas; the first quota with a limit is charged."""
+    """Yield the amounts of one VM, each with its quotas. The first quota that has a limit is charged."""
     machine = with_gpus(vm.machine_type, vm.accelerator_type, vm.accelerator_count)
     yield 1, (GENERAL_QUOTAS["instances"],)
     if machine.accelerator:
@@ -165,7 +167,7 @@ def _one_vm(vm: VmUsage) -> Iterator[tuple[float, tuple[QuotaId, ...]]]:
 
 
 def vertex_usage(vms: VmUsage) -> list[Usage]:
-    """Return the charges of VMs of Vertex AI, which uses only its own quotas.
+    """Return the charges of Vertex AI VMs. Vertex AI uses only its own quotas.
 
     Raises KeyError for a machine type outside the catalogue.
     """
@@ -183,10 +185,11 @@ def vertex_usage(vms: VmUsage) -> list[Usage]:
 
 
 def accelerator_usage(project: str, gke_label: str, chips: int, location: str, most_vcpus: int) -> list[Usage]:
-    """Return the charges of chips or GPUs of unknown machine types, on demand if the catalogue offers that.
+    """Return the charges of chips or GPUs of unknown machine types, as on-demand if the catalogue offers that.
 
-    Their vCPUs count as the fewest that machines with so many chips have, ``most_vcpus`` at most, where all of these
-    machines charge one quota. Disks are left out: they follow from the machine types that pods will ask for.
+    The number of vCPUs is the minimum for machines with that many chips, limited to ``most_vcpus``. vCPUs are charged
+    only if all these machines use the same quota. Disks are left out, because they depend on the machine types that
+    pods will request.
     """
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == gke_label), None)
     if accelerator is None or not accelerator.quotas:
@@ -204,48 +207,48 @@ def accelerator_usage(project: str, gke_label: str, chips: int, location: str, m
 
 
 def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -> list[Usage]:
-    """Return the charges of a Filestore instance; a tier outside the catalogue is a finding and charges nothing."""
+    """Return the charges of a Filestore instance. An unknown tier charges nothing; another finding reports it."""
     if tier not in FILESTORE_TIERS:
         return []
     return [_usage(project, location, capacity_gib, FILESTORE_TIERS[tier].quota_for(capacity_gib))]
 
 
 def class_usage(project: str, csi_tier: str, most_gib: int, location: str) -> list[Usage]:
-    """Return the most that claims on a StorageClass may charge; ``csi_tier`` is the driver's name of the tier."""
+    """Return the maximum charges of claims on a StorageClass; ``csi_tier`` is the CSI driver's name of the tier."""
     tier = next((name for name, row in FILESTORE_TIERS.items() if row.csi_tier == csi_tier), "")
     return filestore_usage(project, tier, most_gib, location) if most_gib else []
 
 
 def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone: str) -> list[Usage]:
-    """Return the charges of a Managed Lustre instance; a throughput outside the catalogue charges nothing."""
+    """Return the charges of a Managed Lustre instance. An unknown throughput charges nothing."""
     tier = LUSTRE_TIERS.get(f"lustre-{mbps_per_tib}")
     return [_usage(project, zone, capacity_gib, tier.quota)] if tier else []
 
 
 def nat_usage(project: str, region: str, addresses: int) -> list[Usage]:
-    """Return the charges of a region's NAT gateway for its addresses."""
+    """Return the charges for the addresses of a region's NAT gateway."""
     return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
 
 
 def nat_addresses(vms: int, ports: int) -> int:
-    """Return the number of addresses that give each of ``vms`` so many ports to one destination, at least one.
+    """Return the number of addresses needed to give each VM ``ports`` ports to one destination, at least one.
 
-    A gateway that allocates by itself takes so many at that number of ports. That an address has 64,512 ports is
-    general knowledge.
+    A gateway with automatic allocation uses this number of addresses. It is general knowledge that an address has
+    64,512 ports.
     """
     return max(1, math.ceil(vms * ports / PORTS_PER_ADDRESS))
 
 
 def network_usage(project: str, quota: str, count: int, region: str) -> Usage:
-    """Return the charges of VPCs and their parts, by the catalogue's name of the quota: ``networks``, ``routers``..."""
+    """Return the charges of VPCs and their components; ``quota`` is a name such as ``networks`` or ``routers``."""
     return _usage(project, region, count, GENERAL_QUOTAS[quota])
 
 
 def upgrade_vms(max_vms: int, *, blue_green: bool, max_surge: int) -> int:
-    """Return the additional VMs of a pool of ``max_vms`` during an upgrade: the surge, or all again if blue-green.
+    """Return the additional VMs of a pool during an upgrade: the surge, or ``max_vms`` again if blue-green.
 
-    Pools of a cluster are upgraded one after the other, so the sum over pools is on the safe side. Source: GKE docs,
-    Ensure resources for node upgrades, read 2026-11-21.
+    The pools of a cluster are upgraded one after another, so the sum over all pools is more than is needed. Source: GKE
+    docs, Ensure resources for node upgrades, read 2026-11-21.
     """
     return max_vms if blue_green else max_surge
 

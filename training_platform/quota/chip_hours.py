@@ -1,9 +1,10 @@
-"""The chip-hours of teams' queues by month, and the budgets of teams: ``stacks/usage/<environment>.yaml``.
+"""The chip-hours of teams' queues in each month, and the budgets of teams: ``stacks/usage/<environment>.yaml``.
 
-Kueue's metric of what a queue holds, as managed Prometheus keeps it, is summed over the month. So a run counts from its
-admission to its end also where somebody has deleted it since, and so do model servers and notebooks in a queue. A
-reading replaces what the file had for the month, and nothing is lost where a night is left out. Jobs on Vertex AI are
-in no queue. Months are UTC's.
+Kueue exports a metric of the resources that a queue uses, which managed Prometheus stores. It is summed over the month.
+A run therefore counts from its admission to its end, even if it has been deleted since. Model servers and notebooks in
+a queue count as well; jobs on Vertex AI are in no queue. A new reading replaces the month's previous values in the
+file, so nothing is lost if one night is skipped. Months are in UTC.
+
 Sources: Kueue v0.19.2, pkg/metrics/metrics.go, cluster_queue_resource_usage; Google Cloud Managed Service for
 Prometheus keeps samples for 24 months (docs, unverified here); PromQL's subqueries.
 """
@@ -46,7 +47,7 @@ Month = Annotated[str, form(r"[0-9]{4}-(0[1-9]|1[0-2])", "a month", "YYYY-MM, su
 
 
 class UsageFile(Section):
-    """The whole file."""
+    """The content of a usage file."""
 
     read: AwareDatetime = Field(description="Time of the last reading.")
     months: dict[Month, dict[Name, dict[Name, dict[str, Annotated[float, Field(ge=0)]]]]] = Field(
@@ -56,29 +57,32 @@ class UsageFile(Section):
 
 @dataclass(frozen=True)
 class Usages:
-    """The ledgers of a repository by environment, None for an invalid one: ``findings`` and ``unreadable`` say why."""
+    """The usage of a repository's environments, keyed by environment. The usage of an invalid file is None.
+
+    ``findings`` and ``unreadable`` say why it is invalid.
+    """
 
     files: Mapping[str, UsageFile | None] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     unreadable: tuple[str, ...] = ()
 
     def hours(self, team: Team, month: str) -> Mapping[str, Mapping[str, float]]:
-        """Return a team's chip-hours of a month by cluster and flavor, empty if unknown."""
+        """Return a team's chip-hours in a month, keyed by cluster and flavor; empty if unknown."""
         file = self.files.get(team.environment)
         return file.months.get(month, {}).get(team.name, {}) if file else {}
 
     def used(self, team: Team, cluster: str, month: str) -> float:
-        """Return a team's chip-hours of a month in a cluster."""
+        """Return a team's chip-hours in a month and a cluster."""
         return sum(self.hours(team, month).get(cluster, {}).values())
 
     def with_text(self, environment: str, text: str) -> Usages:
-        """Return the ledgers with another text of one file."""
+        """Return the usage after the text of one file is replaced."""
         read, _ = _parsed(parse_source(text, f"{FOLDER}/{environment}.yaml"))
         return dataclasses.replace(self, files={**self.files, environment: read})
 
 
 def read_usages(root: FilePath) -> Usages:
-    """Read every ledger below ``root/stacks/usage``."""
+    """Read all usage files below ``root/stacks/usage``."""
     files: dict[str, UsageFile | None] = {}
     findings: list[Finding] = []
     unreadable: list[str] = []
@@ -112,19 +116,19 @@ def month_of(day: date) -> str:
 
 
 def month_before(month: str) -> str:
-    """Return the month before one."""
+    """Return the previous month."""
     return month_of(date.fromisoformat(f"{month}-01") - timedelta(days=1))
 
 
 def month_after(month: str) -> str:
-    """Return the month after one."""
+    """Return the next month."""
     return month_of(date.fromisoformat(f"{month}-28") + timedelta(days=4))
 
 
 class Question(NamedTuple):
     """PromQL expressions, and the time at which they are evaluated.
 
-    ``disputed`` has the chip-hours by which several series of the same use differ.
+    ``disputed`` returns the difference in chip-hours between several series of the same use.
     """
 
     expr: str
@@ -133,9 +137,10 @@ class Question(NamedTuple):
 
 
 def question(environment: Environment, name: str, month: str, now: datetime) -> Question | None:
-    """Return the queries for an environment's chip-hours of a month so far, or None in its first minutes.
+    """Return the queries for an environment's chip-hours in a month so far, or None in its first minutes.
 
-    Only the leader of a controller's replicas counts; for some minutes a new leader's series is beside the old one's.
+    Only the metrics of the controller's leader count. For some minutes, a new leader's series exists in addition to the
+    old leader's.
     """
     start = datetime.fromisoformat(f"{month}-01").replace(tzinfo=UTC)
     end = min(now, datetime.fromisoformat(f"{month_after(month)}-01").replace(tzinfo=UTC))
@@ -156,9 +161,9 @@ def question(environment: Environment, name: str, month: str, now: datetime) -> 
 
 
 def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, name: str) -> Hours:
-    """Return the result of a query by team, cluster and flavor, without queues of no team.
+    """Return the result of a query, keyed by team, cluster and flavor, without queues that belong to no team.
 
-    Raises UserError for what is no vector of PromQL.
+    Raises UserError if the result is not a PromQL vector.
     """
     scope = environment_scope(name, environment)
     keys = {cluster_name(scope, key, spec): key for key, spec in environment.clusters.items()}
@@ -176,9 +181,9 @@ def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, n
 
 
 def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
-    """Raise UserError if series of a queue's use differ by more than a change of Kueue's leader explains.
+    """Raise UserError if series of a queue's use differ by more than a change of Kueue's leader can explain.
 
-    Whoever may write metrics of the project can write such a series, and no label proves who did.
+    Anybody who may write metrics in the project can write such a series, and no label proves who wrote it.
     """
     part, min_hours = DISPUTED
     for team, clusters in disputed.items():
@@ -195,7 +200,7 @@ def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
 
 
 def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetime) -> str:
-    """Return a ledger with new values for the months that were read."""
+    """Return the text of a usage file with new values for the months that were read."""
     head = f"# Chip-hours by month (UTC), team, cluster and flavor. Written by `{COMMAND}`.\n"
     text = f'{head}read: "{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"\nmonths:'
     rows = dict(file.months) if file else {}
@@ -211,7 +216,10 @@ def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetim
 
 
 def budget_findings(workspace: Workspace, usages: Usages, today: date) -> list[Finding]:
-    """Find budgets that are nearly or fully used, holds that outlived their budget, and missing or old ledgers."""
+    """Return findings about budgets that are nearly or fully used, about holds, and about missing or old usage files.
+
+    A hold is reported if its budget no longer requires it.
+    """
     return located(_drafts(workspace, usages, today))
 
 
@@ -268,7 +276,7 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
 
 
 def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]:
-    """Return the clusters in which a team's hold has the comment of ``proposal``; other holds are a person's."""
+    """Return the clusters in which a team's hold has the comment of ``proposal``. A person set all other holds."""
     if not team.hold:
         return []
     rows = (workspace.root / stack.source.file).read_text(encoding="utf-8-sig").splitlines()
@@ -279,15 +287,15 @@ def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]
 
 
 def _outlived(team: Team, ours: Iterable[str], usages: Usages, month: str) -> list[str]:
-    """Return the clusters of ``ours`` in which a team has budget left this month, or no longer has a budget."""
+    """Return the clusters in ``ours`` in which a team has budget left this month or no longer has a budget."""
     budgets = team.monthly_chip_hours
     return [name for name in ours if name not in budgets or usages.used(team, name, month) < budgets[name]]
 
 
 def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
-    """Return the holds that budgets require or no longer require, as a patch for ``git apply``.
+    """Return a patch for ``git apply`` with the holds that budgets require, without those that are no longer required.
 
-    Raises UserError for a file in which no line of it can be written.
+    Raises UserError for a file into which the tool cannot insert a line.
     """
     month = month_of(today)
     changes = ""

@@ -1,4 +1,4 @@
-"""The charges of resources to the quotas of a project at the autoscaling maximum, by their views."""
+"""What resources charge to the quotas of a project with all node pools scaled up, calculated from their views."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _TYPES = frozenset(token for view in _VIEWS for token in view.TYPES)
 
 
 def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None) -> list[Charge]:
-    """Return every charge of every stack; ``failures`` gets a sentence for each stack with a bug of ours."""
+    """Return all charges of all stacks. For each stack in which a bug of ours occurs, ``failures`` gets a sentence."""
     charges: list[Charge] = []
     for stack in workspace.stacks.values():
         with nullcontext() if failures is None else others_go_on(f"the demand of {stack.source.file}", failures):
@@ -71,9 +71,9 @@ def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None)
 
 
 def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | None = None) -> list[Charge]:
-    """Return every charge of a stack; none for a rejected or unplannable file, whose findings say why.
+    """Return all charges of a stack; empty if its file is rejected or cannot be planned, which findings report.
 
-    ``views`` are the stack's, if the caller has built them.
+    ``views`` are the stack's views if the caller has already built them.
     """
     project = workspace.project_of(stack)
     if project is None or stack.section is None:
@@ -82,7 +82,7 @@ def stack_demand(stack: Stack, workspace: Workspace, views: Iterable[View] | Non
 
 
 def charged_views(stack: Stack, workspace: Workspace) -> list[View]:
-    """Return the views of a stack with charges, by its file; none for a rejected or unplannable one."""
+    """Return the views of a stack that have charges; empty if its file is rejected or cannot be planned."""
     project = workspace.project_of(stack)
     if project is None or stack.section is None:
         return []
@@ -96,7 +96,7 @@ def charged_views(stack: Stack, workspace: Workspace) -> list[View]:
 def _charged(stack: Stack, workspace: Workspace, project: str) -> Plan:
     """Return a stack's plan without queues, flavors and alerts, which have no charges.
 
-    A file may name flavors that do not exist, which is a finding and hides no other.
+    A file may name flavors that do not exist. That is a finding and must not hide other findings.
     """
     plan = Plan(stack.name)
     if stack.environment:
@@ -110,10 +110,10 @@ def _charged(stack: Stack, workspace: Workspace, project: str) -> Plan:
 
 
 def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Charge], list[Finding]]:
-    """Return every charge of a stack's views, and a note for each charge that is unknown before deployment.
+    """Return all charges of a stack's views, and a note for each charge that is unknown before deployment.
 
-    ``project`` is charged where a resource names none. A machine type outside the catalogue charges nothing; rules of
-    its own find it.
+    ``project`` is charged if a resource names no project. A machine type outside the catalogue charges nothing; other
+    rules report it.
     """
     counted = _Stack(views, project)
     charges: list[Charge] = []
@@ -127,13 +127,13 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
 
 
 def vms_behind(gateway: GatewayView, views: Iterable[View]) -> int:
-    """Return the most VMs of a program's pools in a gateway's region."""
+    """Return the maximum number of VMs of a program's pools in a gateway's region."""
     pools = (view for view in views if isinstance(view, NodePoolView))
     return sum(pool.most_vms for pool in pools if region_of(pool.location) == gateway.region)
 
 
 class _Stack:
-    """The views of one stack, with the facts of other views that charges need."""
+    """The views of one stack, with facts from other views that are needed to calculate charges."""
 
     def __init__(self, views: Iterable[View], project: str) -> None:
         self.views = list(views)
@@ -204,7 +204,7 @@ class _Stack:
 
     @cached_property
     def _running_slices(self) -> Counter[Path]:
-        """The multi-host slices that always exist, by the section of their pool."""
+        """The multi-host slices that always run, keyed by the section of their pool."""
         pools = (view for view in self.views if isinstance(view, NodePoolView))
         return Counter(
             pool.origin
@@ -213,7 +213,7 @@ class _Stack:
         )
 
     def _auto_provisioning(self, created: AutoProvisioningView) -> Iterator[Charge]:
-        """Yield the charges that auto-provisioning may add to those of its cluster's pools."""
+        """Yield the charges that auto-provisioning may cause in addition to the cluster's pools."""
         cluster = created.cluster
         names = {cluster.name, cluster.cluster if cluster.known("cluster") else None}
         pools = [
@@ -262,7 +262,7 @@ class _Stack:
             yield usage.by(_holder(pool, field, usage.amount / max_vms if max_vms else 0, minimum))
 
     def _network_holder(self, part: CountedView) -> Holder:
-        """Return the holder of a part of a network: a cluster, its GPUs, a gateway, or the network itself."""
+        """Return the holder of a network component: a cluster, its GPUs, a gateway, or the network itself."""
         path = part.origin
         label = str(path[-1]) if path else part.name
         if label == "gpu_networks":
@@ -275,7 +275,7 @@ class _Stack:
         return Holder(part.stack, path, label=label)
 
     def _gateway_origin(self, part: CountedView | GatewayView) -> Path:
-        """Return the first cluster of a region, since its only NAT gateway has no line of its own in the file."""
+        """Return the first cluster of a region, because the region's NAT gateway has no line in the file."""
         return part.origin or self._first_clusters.get(part.region, ())
 
     @cached_property
@@ -285,7 +285,7 @@ class _Stack:
 
 
 def _holder(view: View, field: str, step: float, base: int) -> Holder:
-    """Return the holder of a charge by its section of the stack file, or by the resource's name if unknown."""
+    """Return the holder of a charge: its section of the stack file, or the name of the resource if that is unknown."""
     label = str(view.origin[-1]) if view.origin else view.name
     if _without_chips(view.origin):
         label = view.name.removesuffix("-pool")

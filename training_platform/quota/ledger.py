@@ -1,4 +1,4 @@
-"""Three ledgers: stacks on a project's quotas, teams on the capacity of pools, and directories on Filestore."""
+"""Three ledgers: what stacks use of project quotas, teams of node pools' capacity, and directories of Filestore."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FlavorKey = tuple[str, str, str]
 
 
 class Held(NamedTuple):
-    """One holder's part of a line."""
+    """The part of a line that one holder uses."""
 
     holder: Holder
     amount: float
@@ -40,9 +40,11 @@ class Held(NamedTuple):
 class Line:
     """One limit of a project with its holders, the largest first.
 
-    ``limit`` is ``inf`` where the project has none, and None where the snapshot does not list the quota id or there
-    is no snapshot; then it may be ``unread``, since Google Cloud was not asked yet. ``requested`` is what a stack file
-    asks Google Cloud for: no limit until a snapshot shows it.
+    - ``limit`` is ``inf`` if the project has no limit. It is None if there is no snapshot or if the snapshot does
+      not list the quota id.
+    - ``unread`` means that the limits were not read from Google Cloud yet.
+    - ``requested`` is the limit that a stack file requests from Google Cloud. It does not count as the limit
+      until a snapshot contains it.
     """
 
     key: QuotaKey
@@ -54,35 +56,35 @@ class Line:
 
     @property
     def used(self) -> float:
-        """The amount of all holders together."""
+        """The sum of what all holders use."""
         return sum(held.amount for held in self.holders)
 
     @property
     def disputed(self) -> bool:
-        """Whether only charges that Google's pages disagree on exceed the limit."""
+        """Return True if the limit is exceeded only because of charges on which Google's pages disagree."""
         certain = sum(held.amount for held in self.holders if not held.holder.disputed)
         return self.limit is not None and certain <= self.limit < self.used
 
     @property
     def headroom(self) -> float | None:
-        """The rest, negative if holders need more than the limit; None if the limit is unknown."""
+        """The unused amount, negative if holders need more than the limit; None if the limit is unknown."""
         return None if self.limit is None else self.limit - self.used
 
     @property
     def open_request(self) -> float | None:
-        """The requested limit, if it is above the current one; None without such a request."""
+        """The requested limit if it is higher than the current limit, otherwise None."""
         granted = self.limit is not None and self.requested is not None and self.requested <= self.limit
         return None if granted else self.requested
 
     @property
     def over(self) -> bool:
-        """Whether the holders need more than the limit."""
+        """Return True if the holders need more than the limit."""
         return self.limit is not None and self.used > self.limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectLedger:
-    """Every limit of one project that stacks use, sorted by service, quota id and location."""
+    """All limits of one project that stacks use, sorted by service, quota id and location."""
 
     project: str
     snapshot: Snapshot | None
@@ -95,13 +97,13 @@ class ProjectLedger:
 
     @property
     def stacks(self) -> tuple[str, ...]:
-        """The stacks that use the project, in order."""
+        """The stacks that use the project, sorted."""
         return tuple(sorted({held.holder.stack for line in self.lines for held in line.holders}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Shared(ABC):
-    """A capacity of an environment, with the parts that are promised to teams and others."""
+    """A capacity of an environment and the parts of it that are promised to teams and others."""
 
     environment: str
     shares: tuple[Held, ...]
@@ -118,18 +120,18 @@ class _Shared(ABC):
 
     @property
     def headroom(self) -> float:
-        """The unpromised amount, negative if too much is promised."""
+        """The amount that is not promised, negative if too much is promised."""
         return self.capacity - self.promised
 
     @property
     def over(self) -> bool:
-        """Whether more is promised than the capacity."""
+        """Return True if more than the capacity is promised."""
         return self.promised > self.capacity
 
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityLine(_Shared):
-    """Chips or GPUs of one flavor in one cluster: the most that pools hold, and nominal quotas of teams and cohorts."""
+    """The chips or GPUs of one flavor in one cluster: the maximum of its pools, and the quotas of teams and cohorts."""
 
     cluster: str
     flavor: Flavor
@@ -148,23 +150,23 @@ class CapacityLine(_Shared):
 
     @property
     def unpromised(self) -> int:
-        """The amount that neither a team nor a cohort was promised, in whole slices; 0 if unknown."""
+        """The amount in whole slices that is promised to neither a team nor a cohort; 0 if unknown."""
         return 0 if self.uncounted else self.flavor.in_whole_slices(int(self.headroom))
 
     @property
     def lent(self) -> int:
-        """The amount that no team was promised and that all may borrow."""
+        """The amount that is promised to no team and that all teams may borrow."""
         return self.unpromised if self.lends else 0
 
     @property
     def capacity(self) -> int:
-        """Chips or GPUs in whole slices, without what notebooks may take: a pool never holds part of one."""
+        """Chips or GPUs in whole slices, without those that notebooks may use. A pool has only whole slices."""
         return self.flavor.queue_chips
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileLine(_Shared):
-    """A Filestore instance in GiB: its capacity, and the amounts promised to directories and homes."""
+    """A Filestore instance, in GiB: its capacity, and the amounts promised to directories and home directories."""
 
     instance: str
     spec: FilestoreSpec
@@ -176,35 +178,35 @@ class FileLine(_Shared):
 
     @property
     def tier(self) -> FilestoreTier | None:
-        """The service tier, or None if the catalogue lacks it."""
+        """The service tier, or None if the catalogue does not have it."""
         return FILESTORE_TIERS.get(self.spec.tier)
 
     @property
     def custom(self) -> bool:
-        """Whether IOPS are set independently of capacity."""
+        """Return True if IOPS are set independently of the capacity."""
         return self.spec.iops is not None or self.spec.iops_per_tib is not None
 
     @property
     def grows_to(self) -> int | None:
-        """The largest capacity of the instance's band; None outside of all bands."""
+        """The maximum capacity of the instance's band, or None if the capacity is in no band."""
         band = self.tier.band_of(self.spec.capacity_gib) if self.tier else None
         return band.high_gib if band else None
 
     @property
     def throughput(self) -> Throughput | None:
-        """The highest expected performance, or None without a source."""
+        """The maximum expected performance, or None without a source."""
         return self.tier.throughput(self.spec.capacity_gib) if self.tier and not self.custom else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimLine(FileLine):
-    """Instances that claims on a StorageClass create while a cluster runs, of ``bound`` GiB in total."""
+    """Instances that claims on a StorageClass create while a cluster runs, with ``bound`` GiB in total."""
 
     bound: int
 
     @property
     def capacity(self) -> float:
-        """The most GiB of all claims."""
+        """The maximum of all claims together, in GiB."""
         return self.bound
 
     @property
@@ -219,7 +221,7 @@ class ClaimLine(FileLine):
 def project_ledgers(
     charges: Iterable[Charge], snapshots: Snapshots, requests: Mapping[QuotaKey, float] | None = None
 ) -> dict[str, ProjectLedger]:
-    """Return the ledger of every charged project; ``requests`` are those of stack files."""
+    """Return the ledger of every project that is charged; ``requests`` are the requests in stack files."""
     units: dict[QuotaKey, str] = {}
     holders: dict[QuotaKey, dict[tuple[object, ...], Held]] = defaultdict(dict)
     for keys, amount, unit, holder in charges:
@@ -247,7 +249,7 @@ def project_ledgers(
 
 
 def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
-    """Return a line for every flavor of every environment, clusters in the order of the file."""
+    """Return a line for every flavor of every environment, with clusters in the order of the file."""
     shares = shares_by_flavor(workspace)
     lines: list[CapacityLine] = []
     for stack, environment in workspace.environments():
@@ -266,7 +268,7 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
 
 
 def shares_by_flavor(workspace: Workspace) -> defaultdict[FlavorKey, list[Held]]:
-    """Return the nominal quotas of teams and cohorts by flavor, also of flavors that no pool has."""
+    """Return the nominal quotas of teams and cohorts keyed by flavor, including flavors that no pool provides."""
     # Stack, name and path of each team and cohort, with its shares by cluster and flavor.
     promises: list[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]] = [
         *((stack, team.name, ("shares",), team.shares) for stack, team, _ in workspace.teams()),
@@ -310,7 +312,7 @@ def file_ledger(workspace: Workspace) -> list[FileLine]:
 
 
 def _claims(stack: str, environment: Environment) -> Iterator[ClaimLine]:
-    """Yield a line for every StorageClass of Filestore; teams may not claim volumes of other classes."""
+    """Yield a line for every StorageClass of Filestore. Teams may not claim volumes of other classes."""
     for cluster, spec in environment.clusters.items():
         for key, storage in spec.storage_classes.items():
             path: Path = ("clusters", cluster, "storage_classes", key)

@@ -1,4 +1,4 @@
-"""Findings of the ledgers, each at the field of the stack file that can be lowered."""
+"""Findings about the ledgers, each at the field of the stack file that can be lowered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from training_platform.quota.reservations import reservation_findings
 from training_platform.quota.snapshot import FOLDER, Snapshot
 
 HolderKey = tuple[QuotaKey, str, Path, str]
-"""A quota, and the stack, section and label of who holds a part of it."""
+"""A quota, and the stack, section and label of a holder."""
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
@@ -39,9 +39,10 @@ def ledger_findings(
     before: Workspace | None = None,
     held_before: Mapping[HolderKey, float] | None = None,
 ) -> list[Finding]:
-    """Return the findings of ledgers, of requests for larger limits and of data sets for every stack.
+    """Return the findings about ledgers, requests for larger limits, and data sets of all stacks.
 
-    ``before`` is the workspace before a change, ``held_before`` what each holder held of each quota then.
+    ``before`` is the workspace before a change, and ``held_before`` the amount that each holder used of each quota
+    then.
     """
     projects = list(ledgers)
     return [
@@ -56,7 +57,7 @@ def ledger_findings(
 
 
 def holders_of(ledgers: Iterable[ProjectLedger]) -> dict[HolderKey, float]:
-    """Return what each holder holds of each quota."""
+    """Return the amount that each holder uses of each quota."""
     amounts: dict[HolderKey, float] = {}
     for ledger in ledgers:
         for line in ledger.lines:
@@ -72,9 +73,9 @@ def _holder_key(line: Line, held: Held) -> HolderKey:
 def quota_findings(
     ledgers: Iterable[ProjectLedger], workspace: Workspace, held_before: Mapping[HolderKey, float] | None = None
 ) -> list[Finding]:
-    """Return the findings about projects' quotas, for every stack that holds a part of a limit that is too low.
+    """Return the findings about projects' quotas, one for every stack that uses a part of a limit that is too low.
 
-    With ``held_before`` they are only at holders that have grown, if any has.
+    With ``held_before``, findings are only at holders whose amount has grown, if there are any.
     """
     drafts: list[Draft] = []
     for ledger in ledgers:
@@ -148,7 +149,7 @@ QUOTA_UNKNOWN = declare(
 
 
 def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Draft]:
-    """Find quota ids that the snapshot lacks: one finding for each id and stack, at the largest holder."""
+    """Yield a finding for each stack and quota id that the snapshot does not list, at the largest holder."""
     missing: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
     verified: set[tuple[str, str]] = set()
     for line in ledger.lines:
@@ -186,9 +187,9 @@ QUOTA_EXCEEDED = declare(
 def _exceeded(
     lines: Sequence[tuple[Line, Held]], workspace: Workspace, alternatives: Alternatives, snapshot: Snapshot
 ) -> Iterator[Draft]:
-    """Find the limits that one field exceeds, first the one on TPUs or GPUs; the others follow from it.
+    """Yield the limits that one field exceeds. The limit on TPUs or GPUs is first, and the others follow from it.
 
-    A warning where the snapshot has no row for a spelling that is not verified, or Google's pages disagree.
+    The finding is a warning if the snapshot has no row for an unverified quota id, or if Google's pages disagree.
     """
     guesses = {line.key: not snapshot.covers(line.key) and is_guess(line.key, listed=True) for line, _ in lines}
     first, *more = sorted(lines, key=lambda short: (guesses[short[0].key], not alternatives.counts_chips(*short)))
@@ -227,8 +228,8 @@ def _fitting(
 ) -> tuple[str, str | None]:
     """Return the limit, and the largest value of the holder's field that fits all limits.
 
-    If disks are too large for even one VM, that is the largest disk with which as many VMs fit as the other limits
-    allow.
+    If the disks are too large for even one VM, return the largest disk size instead. It is the size at which as many
+    VMs fit as the other limits allow.
     """
     holder = held.holder
     allowed = f"{shown(line.limit or 0)} {line.unit}"
@@ -254,7 +255,7 @@ def _fitting(
 
 
 def _smaller_disk(lines: Sequence[tuple[Line, Held]], alternatives: Alternatives) -> int | None:
-    """Return the size in GB of a pool's boot disks that fits the limits on disks; None if the default does not."""
+    """Return the size in GB of a pool's boot disks that fits the disk limits; None if even the default does not fit."""
     pool = alternatives.pool(lines[0][1].holder)
     if pool is None:
         return None
@@ -274,9 +275,9 @@ def _smaller_disk(lines: Sequence[tuple[Line, Held]], alternatives: Alternatives
 def capacity_findings(
     lines: Iterable[CapacityLine], workspace: Workspace, before: Workspace | None = None
 ) -> list[Finding]:
-    """Return nominal quotas that the pools cannot hold, and those that are not a multiple of a slice.
+    """Return findings about nominal quotas that exceed the pools, and about those that are not a multiple of a slice.
 
-    ``before`` is the workspace before a change, which tells whose share has grown.
+    ``before`` is the workspace before a change. It shows whose share has grown.
     """
     drafts: list[Draft] = []
     for line in lines:
@@ -329,9 +330,10 @@ CAPACITY_EXCEEDED = declare(
 
 
 def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace | None) -> Iterator[Draft]:
-    """Find a flavor with more promised than its pools hold, at the share that has grown, or at the largest.
+    """Yield findings if more than the pools' capacity of a flavor is promised.
 
-    The shares that could be lowered instead follow from it; those that a change has left alone are not at fault.
+    The finding is at the share that has grown, or at the largest share. The findings at other shares that could be
+    lowered follow from it. A share that the change does not touch is never the cause.
     """
     shares = [share for share in line.shares if share.amount]
     grown = [share for share in shares if before and share.amount > (_amount_before(share, before) or 0)]
@@ -371,12 +373,12 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
 
 
 def _lowered(line: CapacityLine, share: Held) -> int:
-    """Return the largest share that fits beside the others, in whole slices."""
+    """Return the largest share that fits together with the others, in whole slices."""
     return max(0, line.flavor.in_whole_slices(int(line.headroom + share.amount)))
 
 
 def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Workspace) -> str:
-    """Return which share to lower, by how much and to what, and in which file; or by how much to lower all."""
+    """Return which share to lower to which value, and in which file; or by how much to lower all shares together."""
     pools = ", ".join(pool.name for pool in line.flavor.pools)
     larger = f"larger pools of {line.flavor.name} ({pools})" if pools else f"pools of {line.flavor.name}"
     if line.headroom + shares[0].amount < 0:
@@ -391,7 +393,7 @@ def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Worksp
 
 
 def _amount_before(share: Held, before: Workspace) -> int | None:
-    """Return the nominal quota of a share before a change, or None if it did not exist."""
+    """Return the nominal quota of a share before a change, or None if the share did not exist."""
     stack = before.stacks.get(share.holder.stack)
     value: Any = stack.section if stack else None
     for part in share.holder.field:
@@ -408,7 +410,7 @@ NOTEBOOK_POOL_PROMISED = declare(
 
 
 def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Draft]:
-    """Find notebook pools outside of all queues whose capacity the teams' shares need."""
+    """Yield notebook pools that are in no queue but whose capacity the teams' shares need."""
     environment = workspace.stacks[line.environment].environment
     notebooks = environment.clusters[line.cluster].notebooks if environment else None
     if notebooks is None or line.promised > line.flavor.capacity_chips:
@@ -430,9 +432,10 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Dra
 
 
 def file_findings(lines: Iterable[FileLine], workspace: Workspace, before: Workspace | None = None) -> list[Finding]:
-    """Find directories and homes that are promised more than their Filestore instance holds.
+    """Return findings about directories and home directories that are promised more than their Filestore instance has.
 
-    ``before`` is the workspace before a change: they are only at what has grown, or at an instance that has shrunk.
+    ``before`` is the workspace before a change. With it, findings are only at directories that have grown, or at an
+    instance that has shrunk.
     """
     lines_before = {(line.environment, line.instance): line for line in file_ledger(before)} if before else {}
     drafts: list[Draft] = []
@@ -497,12 +500,12 @@ def _shrunk(line: FileLine, before: FileLine, workspace: Workspace) -> Draft:
 
 
 def promised_of(instance: str) -> Path:
-    """Return the path by which a finding about an instance's size spoils those about what is promised on it."""
+    """Return the path through which a finding about an instance's size makes findings on its directories unreliable."""
     return ("filestore", instance, "directories")
 
 
 def _namesakes(line: CapacityLine | FileLine, workspace: Workspace) -> tuple[Place, ...]:
-    """Return the positions of equal team names among the holders of a line, since one file may be a copy."""
+    """Return the positions of equal team names among the holders of a line; one of the files may be a copy."""
     stacks = {share.holder.stack: workspace.stacks[share.holder.stack] for share in line.shares}
     names = Counter(stack.team.name for stack in stacks.values() if stack.team)
     return tuple(stack.at(("name",)) for stack in stacks.values() if stack.team and names[stack.team.name] > 1)
@@ -515,7 +518,7 @@ def _places(workspace: Workspace, stack: str, path: Path) -> tuple[Place, ...]:
 
 
 def _of_which(holders: tuple[Held, ...], stack: str | None = None, max_named: int = MOST_NAMED) -> str:
-    """Return the holders with their amounts; those outside the finding's ``stack`` are named with their stack."""
+    """Return the holders with their amounts. A holder outside the finding's ``stack`` is named with its stack."""
     names = [
         held.holder.label if stack in (None, held.holder.stack) else f"{held.holder.label} of {held.holder.stack}"
         for held in holders[:max_named]
@@ -529,11 +532,11 @@ def _of_which(holders: tuple[Held, ...], stack: str | None = None, max_named: in
 
 
 def _paths(holders: Iterable[Held]) -> Iterator[tuple[str, str]]:
-    """Yield the stack and the path of the field by which each holder holds its part, which an exemption may name."""
+    """Yield the stack and the path of the field that sets each holder's amount; an exemption may name the path."""
     for held in holders:
         yield held.holder.stack, dotted(held.holder.field or held.holder.path)
 
 
 def _holder(workspace: Workspace, stack: str) -> Stack | Anchor:
-    """Return a stack as the subject of findings, also if the workspace lacks it."""
+    """Return a stack as the subject of findings, even if the workspace does not have it."""
     return workspace.stacks.get(stack) or Anchor(stack=stack)

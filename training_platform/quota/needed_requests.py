@@ -1,4 +1,4 @@
-"""The fewest requests for larger limits that make all stacks fit, and their lines of the stack file."""
+"""The minimum of requests for larger limits with which all stacks fit, and their lines for the stack file."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, kw_only=True)
 class NeededRequest:
-    """One request: a limit that all stacks of a project together exceed, and the lowest that holds them all.
+    """One request: a limit that all stacks of a project together exceed, and the lowest limit that is enough for all.
 
-    ``name`` is its key under ``quota_requests``: that of the request for this limit that the file has already, else a
-    new one. ``instead`` says what would fit today's limits for the largest holder of each stack.
+    ``name`` is the key under ``quota_requests``. If the file already has a request for this limit, it is that key.
+    ``instead`` says what would fit today's limits for the largest holder of each stack.
     """
 
     name: str
@@ -42,7 +42,7 @@ class NeededRequest:
 
     @property
     def dimensions(self) -> dict[str, str]:
-        """The dimensions as the Cloud Quotas API names them, the location first."""
+        """The dimensions with the names of the Cloud Quotas API, the location first."""
         key = self.line.key
         place = {"zone" if is_zone(key.location) else "region": key.location} if key.location else {}
         return place | dict(key.dimensions)
@@ -52,8 +52,9 @@ class NeededRequest:
 class ProjectRequests:
     """The requests that one project needs.
 
-    ``stack`` is the environment whose file takes the requests, None where no environment has the project. ``waiting``
-    is asked for already, and enough. Of ``unknown`` the snapshot says nothing, so nobody can tell.
+    - ``stack`` is the environment whose file contains the requests, None if no environment has the project.
+    - ``waiting`` are limits for which a sufficient request already exists.
+    - ``unknown`` are limits about which the snapshot contains nothing, so the need cannot be determined.
     """
 
     ledger: ProjectLedger
@@ -65,7 +66,7 @@ class ProjectRequests:
 
 
 def needed_requests(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[ProjectRequests]:
-    """Return the needed requests of every project, which may be none."""
+    """Return the needed requests of every project; a project may need none."""
     return [_project_plan(ledger, workspace) for ledger in ledgers]
 
 
@@ -113,7 +114,7 @@ def _new_name(key: QuotaKey, taken: set[str]) -> str:
 
 
 def request_lines(plan: ProjectRequests) -> list[str]:
-    """Return the YAML lines for a stack file, without the section's indentation; none if all stacks fit."""
+    """Return the YAML lines for a stack file, without the section's indentation; empty if all stacks fit."""
     if not plan.needed or plan.environment is None:
         return []
     contact = _contact(plan.environment) or '""  # whom Google may ask'
@@ -127,7 +128,7 @@ def _contact(environment: Environment) -> str | None:
 
 
 def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -> list[str]:
-    """Return one request as YAML lines, from its name on; the default justification names the holders."""
+    """Return one request as YAML lines, starting with its name. The default justification names the holders."""
     key = need.line.key
     dimensions = need.dimensions
     lines = [f"{need.name}:", f"  service: {key.service}", f"  quota_id: {key.quota_id}"]
@@ -147,10 +148,10 @@ def _justification(need: NeededRequest) -> str:
 def with_requests(
     plan: ProjectRequests, text: str, *, contact: str | None = None, justification: str | None = None
 ) -> str:
-    """Return a stack file's text with the needed requests: new ones, and new values of existing ones.
+    """Return a stack file's text with the needed requests: new requests, and new values of existing ones.
 
-    ``contact`` and ``justification`` are for new ones; without them the first recipient of the environment's alerts
-    and the names of the holders are written. Raises UserError, also where the file's layout leaves no place for lines.
+    ``contact`` and ``justification`` apply to new requests. The defaults are the first recipient of the environment's
+    alerts and the names of the holders. Raises UserError, also if the layout of the file does not allow adding lines.
     """
     if plan.stack is None or plan.environment is None:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The use of limits and capacity over all stacks of a repository: the ledgers, filtered."""
+"""The use of limits and capacity by all stacks of a repository: the ledgers, which can be filtered."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from training_platform.quota.snapshot import FRESH_DAYS, not_known, read_snapsho
 from training_platform.resources.serving import most_chips
 
 PLATFORM = "platform"
-"""The owner of charges of an environment's stack."""
+"""The owner of charges that an environment's stack causes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """The ledgers on one day. ``not_counted`` has sentences about files with missing demand or limits."""
+    """The ledgers on one day. ``not_counted`` contains sentences about files whose demand or limits are missing."""
 
     today: date
     workspace: Workspace
@@ -45,12 +45,12 @@ class Overview:
     not_counted: tuple[str, ...] = ()
 
     def team(self, held: Held) -> str:
-        """Return the team of a charge, or ``platform`` for an environment's own."""
+        """Return the team of a charge, or ``platform`` for a charge of an environment."""
         stack = self.workspace.stacks[held.holder.stack]
         return stack.team.name if stack.team else PLATFORM
 
     def unknown(self) -> Iterator[str]:
-        """Yield the gaps of the snapshots, a sentence each."""
+        """Yield a sentence for each limit that the snapshots do not contain."""
         for ledger in self.ledgers:
             if ledger.snapshot is None:
                 yield f"{ledger.project}: there is no snapshot of its limits"
@@ -70,7 +70,7 @@ class Overview:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A selection; an empty field selects all. A selected line is shown with all of its holders."""
+    """A filter. An empty field selects everything. A selected line is shown with all of its holders."""
 
     projects: Collection[str] = field(default=())
     regions: Collection[str] = field(default=())
@@ -80,7 +80,7 @@ class Selection:
 
 
 def read_overview(root: FilePath, today: date) -> Overview:
-    """Read every stack and snapshot below ``root``."""
+    """Read all stacks and snapshots below ``root``."""
     workspace = read_workspace(root)
     snapshots = read_snapshots(root, today)
     not_counted = [*workspace.unreadable.values(), *snapshots.unreadable.values()]
@@ -117,20 +117,20 @@ def select(overview: Overview, selection: Selection) -> Overview:
 
 
 def may_borrow(line: CapacityLine, share: Held, workspace: Workspace) -> float:
-    """Return the amount of a flavor that a team can borrow: what others may lend, up to its own limit."""
+    """Return the amount of a flavor that a team can borrow: what others may lend, up to the team's own limit."""
     lendable = sum(may_lend(line, other, workspace) for other in line.shares if other is not share)
     limit = _share(line, share, workspace).borrowing_limit
     return lendable + line.lent if limit is None else min(lendable + line.lent, limit)
 
 
 def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:
-    """Return the amount of a team's quota that others can have while the team does not use it."""
+    """Return the amount of a team's quota that others can use while the team does not use it."""
     limit = _share(line, share, workspace).lending_limit
     return share.amount if limit is None else min(share.amount, limit)
 
 
 def of_servers(line: CapacityLine, share: Held, workspace: Workspace) -> int:
-    """Return the largest part of a team's share that its model servers can have."""
+    """Return the maximum part of a team's share that its model servers can use."""
     team = workspace.stacks[share.holder.stack].team
     servers = team.serving.get(line.cluster, {}).values() if team else ()
     return sum(most_chips(server, line.flavor) for server in servers if server.flavor == line.flavor.name)

@@ -1,4 +1,4 @@
-"""The catalogue's facts about a quota by its service and id: unit, location, dimensions."""
+"""The catalogue's facts about a quota, looked up by service and id: unit, location, dimensions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SLIP = 0.9  # similarity, at most 1: ids that differ by a letter or two; other 
 
 
 class KnownQuota(NamedTuple):
-    """A quota id; ``dimensions`` has its dimensions besides the location, with the known values of each."""
+    """A quota id. ``dimensions`` contains its dimensions other than the location, with the known values of each."""
 
     unit: str
     per: Literal["region", "zone", "project"]
@@ -23,7 +23,7 @@ class KnownQuota(NamedTuple):
 
 @lru_cache(maxsize=1)
 def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
-    """Return every quota of the catalogue by service and id."""
+    """Return all quotas of the catalogue, keyed by service and id."""
     quotas: dict[tuple[str, str], KnownQuota] = {}
     for quota in QUOTAS:
         key = (quota.service, quota.quota_id)
@@ -36,7 +36,7 @@ def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
 
 @lru_cache(maxsize=1)
 def _guessed() -> Mapping[str, frozenset[tuple[str, str, tuple[tuple[str, str], ...]]]]:
-    """Return the unverified facts by field, as service, id and dimensions."""
+    """Return the quotas with unverified facts, as service, id and dimensions, keyed by the unverified field."""
     fields = ("quota_id", "dimensions")
     return {
         name: frozenset(
@@ -47,9 +47,9 @@ def _guessed() -> Mapping[str, frozenset[tuple[str, str, tuple[tuple[str, str], 
 
 
 def is_guess(key: QuotaKey, *, listed: bool) -> bool:
-    """Whether the project may have the quota under another spelling, since the catalogue's is not verified.
+    """Return True if the quota may have another id or other dimensions, because the catalogue's are unverified.
 
-    ``listed`` says whether the snapshot lists the id, so that the dimensions alone may be wrong.
+    ``listed`` says whether the snapshot lists the id. If it does, only the dimensions may be wrong.
     """
     exact = (key.service, key.quota_id, key.dimensions)
     guessed = _guessed()
@@ -57,7 +57,7 @@ def is_guess(key: QuotaKey, *, listed: bool) -> bool:
 
 
 def services() -> tuple[str, ...]:
-    """Return the services with quotas in the catalogue, in order."""
+    """Return the services with quotas in the catalogue, sorted."""
     return tuple(sorted({service for service, _ in known_quotas()}))
 
 
@@ -67,7 +67,7 @@ def units() -> frozenset[str]:
 
 
 def misspelt_quota_id(service: str, quota_id: str) -> str | None:
-    """Return the known quota ID of a service that an unknown one probably misspells, or None."""
+    """Return the known quota id of a service that an unknown id probably misspells, or None."""
     ids = {short_quota_id(name): name for home, name in known_quotas() if home == service}
     close = get_close_matches(short_quota_id(quota_id), ids, n=1, cutoff=_SLIP)
     return ids[close[0]] if close else None

@@ -1,4 +1,4 @@
-"""Requests for larger limits in stack files: reading, findings, and correct values."""
+"""Requests for larger limits in stack files: reads them, reports findings, and calculates correct values."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ QUOTA_REQUEST = declare(
     excuse="exemption",
 )
 LARGEST_DECREASE = 10  # percent of a limit, unless a safety check is ignored
-"""Source: Cloud Quotas API v1 reference, QuotaSafetyCheck, read 2026-11-21."""
+"""The largest decrease that Google accepts, in percent.
+
+Source: Cloud Quotas API v1 reference, QuotaSafetyCheck, read 2026-11-21.
+"""
 _CHECK = "QUOTA_DECREASE_PERCENTAGE_TOO_HIGH"
 
 
 class StackRequest(NamedTuple):
-    """A request of an environment's stack file, with its name and its limit."""
+    """A request in an environment's stack file, with its name and its limit."""
 
     stack: Stack
     name: str
@@ -39,16 +42,16 @@ class StackRequest(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The requested limit; ``inf`` is unlimited."""
+        """The requested limit; ``inf`` means unlimited."""
         return math.inf if self.request.value == -1 else float(self.request.value)
 
     def locate(self, field: Path) -> Anchor:
-        """Return the place of a part of the request."""
+        """Return the position of a field of the request."""
         return self.stack.locate(("quota_requests", self.name, *field))
 
 
 def stack_requests(workspace: Workspace) -> Iterator[StackRequest]:
-    """Yield every request of every environment."""
+    """Yield all requests of all environments."""
     for stack, environment in workspace.environments():
         for name, request in environment.quota_requests.items():
             dimensions = request.other_dimensions
@@ -63,12 +66,12 @@ def stack_requests(workspace: Workspace) -> Iterator[StackRequest]:
 
 
 def requested(workspace: Workspace) -> dict[QuotaKey, float]:
-    """Return the requested limits by key; ``inf`` is unlimited."""
+    """Return the requested limits, keyed by quota key; ``inf`` means unlimited."""
     return {request.key: request.value for request in stack_requests(workspace)}
 
 
 def request_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> list[Finding]:
-    """Find requests for unknown limits, repeated requests, too low ones, and decreases that Google refuses."""
+    """Return findings about quota requests that are unknown, repeated or too low, or that Google would refuse."""
     by_project = {ledger.project: ledger for ledger in ledgers}
     drafts: list[Draft] = []
     seen: dict[QuotaKey, StackRequest] = {}

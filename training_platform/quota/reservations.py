@@ -1,4 +1,4 @@
-"""Reservations whose pools, over all environments, have more chips than were reserved."""
+"""Reservations that are too small for the pools of all environments that use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from training_platform.config.workspace import Workspace
 
 
 class _Consumer(NamedTuple):
-    """A pool that consumes a reservation, its stack, and the reservation's chips that the pool states, if any."""
+    """A pool that uses a reservation, its stack, and the reservation's number of chips if the pool states it."""
 
     stack: Stack
     pool: ExpandedPool
@@ -28,7 +28,7 @@ class _Consumer(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The field that counts the pool's VMs or slices."""
+        """The field that sets the number of the pool's VMs or slices."""
         return "max_nodes" if self.pool.machine.kind == "gpu" else "slices"
 
     @property
@@ -46,10 +46,10 @@ RESERVATION_EXCEEDED = declare(
 
 
 def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
-    """Find reservations with fewer chips than their pools, with two sizes or none, or with pools in two zones.
+    """Yield findings about reservations that are too small, have two sizes or none, or have pools in two zones.
 
-    A reservation is one of a project, a location and a name. Pools that GKE creates for compute classes have no maximum
-    of their own and are counted as not judged; Vertex AI jobs, which end, are left out.
+    A reservation is identified by project, location and name. Pools that GKE creates for compute classes have no
+    maximum of their own and are counted as not evaluated. Vertex AI jobs are left out, because they end.
     """
     consumers: dict[tuple[str, str, str], list[_Consumer]] = defaultdict(list)
     for stack, environment in workspace.environments():
@@ -89,7 +89,7 @@ def _two_sizes(name: str, members: Sequence[_Consumer]) -> Draft:
 
 
 def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator[Draft]:
-    """Find more chips of pools than a reservation has, at the largest pool that can be lowered enough."""
+    """Yield a finding if pools need more chips than a reservation has, at the largest pool that can be shrunk."""
     promised = sum(member.pool.max_chips for member in members)
     if promised <= size:
         return
@@ -113,7 +113,7 @@ def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator
 
 
 def _fitting(member: _Consumer, chips: int) -> int:
-    """Return the most slices or VMs of a pool whose chips do not exceed a number."""
+    """Return the maximum number of slices or VMs of a pool that together have at most this number of chips."""
     count: int = getattr(member.pool.spec, member.field)
     chips_each = member.pool.max_chips // count
     return max(0, chips) // chips_each
@@ -154,7 +154,7 @@ def _two_zones(name: str, member: _Consumer, first: _Consumer) -> Draft:
 
 
 def _of_classes(stack: Stack, environment: Environment) -> Iterator[Draft]:
-    """Find reservations of compute classes, whose pools have no maximum."""
+    """Yield findings about reservations that compute classes use, whose pools have no maximum."""
     for cluster_name, cluster in environment.clusters.items():
         for class_name, compute_class in cluster.compute_classes.items():
             path = ("clusters", cluster_name, "compute_classes", class_name, "priorities")
@@ -179,5 +179,5 @@ def _amounts(members: Sequence[_Consumer]) -> str:
 
 
 def _others(member: _Consumer, members: Sequence[_Consumer]) -> list[Place]:
-    """Return the places of the other pools, on which a finding rests."""
+    """Return the places of the other pools, from which a finding follows."""
     return [row.stack.at(row.pool.path) for row in members if row != member]

@@ -1,4 +1,4 @@
-"""Snapshots of a project's limits, ``stacks/quotas/<project>.yaml``: model, reading, findings, schema, first text."""
+"""Snapshots of a project's limits, ``stacks/quotas/<project>.yaml``: model, reading, findings, schema, initial text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from training_platform.quota.quota_ids import KnownQuota, known_quotas, misspelt
 FOLDER = "stacks/quotas"
 FRESH_DAYS = 30
 OTHERS = "others"
-"""The region or zone of a row for all locations without a row of their own."""
+"""The region or zone of a row that applies to all locations without a row of their own."""
 
 Dimension = Annotated[str, Field(min_length=1)]
 QuotaIdName = Annotated[str, Field(pattern=QUOTA_ID)]
@@ -36,7 +36,7 @@ ServiceName = Annotated[str, Field(pattern=SERVICE)]
 
 
 class Limit(Section):
-    """One limit; any further key is a dimension, such as ``gpu_family``."""
+    """One limit. Any additional key is a dimension, such as ``gpu_family``."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Dimension]
@@ -55,31 +55,31 @@ class Limit(Section):
 
     @property
     def place(self) -> str | None:
-        """The zone or region of the limit; None covers all locations without a row of their own."""
+        """The zone or region of the limit; None means all locations without a row of their own."""
         place = self.zone or self.region
         return None if place == OTHERS else place
 
     @property
     def other_dimensions(self) -> dict[str, str]:
-        """The dimensions besides the location."""
+        """The dimensions other than the location."""
         return self.__pydantic_extra__
 
     def covers(self, key: QuotaKey) -> bool:
-        """Whether the key has every dimension of the row."""
+        """Return True if the key has all dimensions of the row."""
         if self.place not in (None, key.location):
             return False
         return not self.other_dimensions or self.other_dimensions.items() <= dict(key.dimensions).items()
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
-        """Every dimension of the row, including a specific location."""
+        """All dimensions of the row, including a specific location."""
         places = (("region", self.region), ("zone", self.zone))
         named = tuple((name, value) for name, value in places if value and value != OTHERS)
         return (*named, *sorted(self.other_dimensions.items()))
 
 
 class SnapshotFile(Section):
-    """The whole file."""
+    """The content of a snapshot file."""
 
     project: ProjectId
     taken: date = Field(description="Day on which the limits were read.", examples=["2026-11-01"])
@@ -96,7 +96,7 @@ class SnapshotFile(Section):
 class Snapshot:
     """The limits of one project, and the day on which they were read.
 
-    Those of a ``placeholder`` are what `quota init` counted; no limit is known then.
+    In a ``placeholder`` the values are the needs that `quota init` counted, and no limit is known.
     """
 
     project: str
@@ -109,8 +109,8 @@ class Snapshot:
     def limit(self, key: QuotaKey) -> float | None:
         """Return the limit of a key; ``inf`` if unlimited, None if no limit of the quota id is known.
 
-        An id that is listed, but not for this place or these dimensions, has limit 0 there: Google Cloud leaves out
-        of a listing what a project was never given. Source: listings of per-family quotas by third parties, 2026.
+        If an id is listed, but not for this location or these dimensions, the limit is 0: Google Cloud does not list
+        what a project was never granted. Source: listings of per-family quotas by third parties, 2026.
         """
         return None if self.placeholder else self.amount(key)
 
@@ -127,7 +127,7 @@ class Snapshot:
         return self._known[key]
 
     def covers(self, key: QuotaKey) -> bool:
-        """Whether a row covers the key's location and dimensions."""
+        """Return True if a row applies to the key's location and dimensions."""
         return any(row.covers(key) for row in self.limits.get(key.service, {}).get(key.quota_id, ()))
 
     def age(self, today: date) -> int:
@@ -137,7 +137,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """The snapshots of a repository by project; ``unreadable`` has a sentence for each file that is not YAML."""
+    """The snapshots of a repository, keyed by project. ``unreadable`` has a sentence for each file that is not YAML."""
 
     by_project: Mapping[str, Snapshot] = dataclasses.field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
@@ -154,7 +154,7 @@ class Snapshots:
 
 
 def read_snapshots(root: FilePath, today: date) -> Snapshots:
-    """Read every snapshot below ``root/stacks/quotas``."""
+    """Read all snapshots below ``root/stacks/quotas``."""
     by_project: dict[str, Snapshot] = {}
     findings: list[Finding] = []
     unreadable: dict[str, str] = {}
@@ -179,7 +179,7 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
 
 
 def not_known(project: str) -> str:
-    """Return the sentence about a project whose limits have not been read yet."""
+    """Return a sentence about a project whose limits have not been read yet."""
     return f"limits of {project} are not known yet; training-platform quota pull {project} reads them"
 
 
@@ -224,9 +224,9 @@ def _age(snapshot: Snapshot, today: date) -> Iterator[Draft]:
 
 
 def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[Finding]]:
-    """Return the snapshot of a file named after ``project``, or None if it is rejected, and every finding.
+    """Return the snapshot of a file named after ``project``, or None if it is rejected, and all findings.
 
-    The valid rows of a rejected file are judged as well, so that all findings come at once.
+    The valid rows of a rejected file are checked as well, to report all findings together.
     """
     snapshot: Snapshot | None = None
     file, wrong = validated(SnapshotFile, source.value, source, rule=QUOTA_SNAPSHOT)
@@ -248,12 +248,12 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return a value of the file if it is a mapping, or an empty one, which the model has rejected."""
+    """Return a value of the file if it is a mapping, otherwise an empty mapping; the model rejects other values."""
     return value if isinstance(value, dict) else {}
 
 
 def _misspelt(finding: Finding) -> Finding:
-    """Return the model's finding; for a misspelt field of a row, as a finding about its name."""
+    """Return the model's finding; for a misspelled field of a row, a finding about the field's name."""
     path = finding.draft.field
     is_field_of_row = len(path) > 1 and isinstance(path[-2], int)
     name = str(path[-1]) if path else ""
@@ -266,7 +266,7 @@ def _misspelt(finding: Finding) -> Finding:
 
 
 def _quota_findings(rows: list[object], source: Source, service: str, quota_id: str) -> Iterator[Draft]:
-    """Yield findings about the rows of one quota id; a warning if the catalogue may be too old."""
+    """Yield findings about the rows of one quota id. They are warnings if the catalogue may be too old."""
     path: Path = ("limits", service, quota_id)
     quota = known_quotas().get((service, quota_id))
     mappings = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)]
@@ -293,9 +293,9 @@ _STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # these have no fin
 
 
 def _limit_of(fields: Mapping[str, Any]) -> tuple[Limit, set[str]]:
-    """Return a row as a limit, with stand-ins for the fields that the model rejects, and the names of these.
+    """Return a row as a limit, with substitutes for the fields that the model rejects, and the names of these fields.
 
-    They have their findings already, and the rest of the row is checked as well.
+    The rejected fields already have findings. The substitutes make it possible to check the other fields.
     """
     try:
         return Limit.model_validate(fields), set()
@@ -307,7 +307,7 @@ def _limit_of(fields: Mapping[str, Any]) -> tuple[Limit, set[str]]:
 
 
 def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Draft]:
-    """Yield a finding about a unit that is not the quota's, or of no quota where the catalogue lacks the id."""
+    """Yield a finding about a unit that is not the quota's unit, or no known unit if the catalogue lacks the id."""
     units_of_quota = frozenset({quota.unit}) if quota else units()
     if row.unit is None or row.unit in units_of_quota:
         return
@@ -320,7 +320,7 @@ def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: P
 
 
 def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Path) -> Iterator[Draft]:
-    """Yield findings about dimensions that the catalogue lacks for the quota."""
+    """Yield findings about dimensions that the quota does not have according to the catalogue."""
     for name in row.other_dimensions:
         if name not in quota.dimensions:
             message = f"{name!r} is not a dimension of {path[-2]} in the catalogue, so nothing is charged to this row"
@@ -397,12 +397,12 @@ def snapshot_schema() -> dict[str, Any]:
 
 
 def unmarked(text: str) -> bool:
-    """Whether `quota init` wrote a snapshot's text before it marked placeholders."""
+    """Return True if `quota init` wrote the snapshot before it began to mark placeholders."""
     return text.startswith(_UNMARKED_HEAD)
 
 
 def placeholder_text(project: str, needs: Mapping[QuotaKey, float], today: date, old: Snapshot | None = None) -> str:
-    """Return a snapshot with the need of each quota, and at least the values of ``old``."""
+    """Return the text of a snapshot with the need for each quota; no value is lower than in ``old``."""
     services: dict[str, dict[str, dict[object, Limit]]] = defaultdict(lambda: defaultdict(dict))
     if old:
         for service, ids in old.limits.items():

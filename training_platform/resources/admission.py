@@ -1,10 +1,10 @@
-"""The admission policies of a cluster on jobs and other objects of teams, and the list of all policies.
+"""The admission policies for jobs and other objects of teams in a cluster, and the list of all policies.
 
-Kueue has to hold each Job or JobSet that a person creates. Kueue's webhook labels and suspends such jobs before these
-policies see them. It skips an object whose controller is a job of Kueue's, which upstream calls out of scope, and a job
-that was started by hand.
+Kueue must hold every Job or JobSet that a person creates. Kueue's webhook labels and suspends such jobs before these
+policies see them. It skips an object whose controller is a job that Kueue manages, which upstream calls out of scope,
+and a job that was started by hand.
 
-Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobframework (defaults.go, reconciler.go), read 2026-11-22; each
+Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobframework (defaults.go, reconciler.go), read 2026-11-22. Each
 policy was tried on API server 1.36.3.
 """
 
@@ -42,14 +42,15 @@ _WRITTEN = ("CREATE", "UPDATE")
 _CREATED = "request.operation == 'CREATE'"
 
 Templates = Callable[[str, str], str]
-"""Returns, for a job and a condition on a pod template ``t``, CEL that is true if one of its templates meets it."""
+"""A function of a job and a condition on a pod template ``t``. It returns CEL that is true if any template meets it."""
 
 
 class OperatorJob(NamedTuple):
-    """A kind of job that an operator runs, by its API.
+    """A kind of job that an operator runs, identified by its API.
 
-    ``sizes`` are the fields by which Kueue counts pods, except those that nobody can change. A kind that is not
-    ``queued`` is one that jobs refer to. ``refuses`` maps further messages to CEL that has to be true.
+    - ``sizes`` are the fields from which Kueue counts pods, except fields that nobody can change.
+    - ``queued`` is False for a kind that is not a job itself but that jobs refer to.
+    - ``refuses`` maps additional messages to CEL that must be true.
     """
 
     group: str
@@ -63,18 +64,18 @@ class OperatorJob(NamedTuple):
 
 
 def templates_in(list_of: Callable[[str], str]) -> Templates:
-    """Return the templates of a kind; ``list_of`` returns CEL for the list of a job's templates."""
+    """Return the templates of a kind. ``list_of`` returns the CEL expression for the list of a job's templates."""
     return lambda job, condition: f"({list_of(job)}).exists(t, {condition})"
 
 
 def _pod_templates(job: str) -> str:
-    """Return CEL for the pod templates of a Job or JobSet."""
+    """Return the CEL expression for the pod templates of a Job or JobSet."""
     replicated = f"{job}.spec.replicatedJobs.map(r, r.template.spec.template)"
     return f"(has({job}.spec.template) ? [{job}.spec.template] : {replicated})"
 
 
 def queued_jobs(bounds: Bounds, images: Mapping[str, str], sources: Sequence[str] = ()) -> Policy:
-    """Return the policy on Jobs and JobSets that people create or change; for ``images`` see ``policies``."""
+    """Return the policy for Jobs and JobSets that people create or change. See ``policies`` about ``images``."""
     sizes = ("spec.?parallelism", "spec.?completions", f"spec.?replicatedJobs.orValue([]).map(r, {_JOBSET_SIZE})")
     variables, of_pods = template_baseline(images, sources)
     variables["small"] = f"({_pod_templates('object')}).map(t, {pairs_in_template()}).sum() <= {MOST_PAIRS}"
@@ -97,7 +98,7 @@ def queued_jobs(bounds: Bounds, images: Mapping[str, str], sources: Sequence[str
 def queued_operator_jobs(
     kinds: Sequence[OperatorJob], bounds: Bounds, images: Mapping[str, str], sources: Sequence[str] = ()
 ) -> tuple[Policy, ...]:
-    """Return a policy on each kind of job that an operator runs, for jobs that people create or change."""
+    """Return a policy for each kind of operator job, for jobs that people create or change."""
     variables, of_pods = template_baseline(images, sources)
     queued = []
     for kind in kinds:
@@ -120,7 +121,10 @@ def queued_operator_jobs(
 
 
 _JOBSET_SIZE = "[r.?replicas, r.template.spec.?parallelism, r.template.spec.?completions]"
-"""CEL for the size of a JobSet's replicated job ``r``: its webhook refuses to change it, unless gates let it."""
+"""The CEL expression for the size of a JobSet's replicated job ``r``.
+
+JobSet's webhook refuses to change the size unless a feature gate allows it.
+"""
 
 _MANY_PAIRS = f"{pairs_in_template()} > {MOST_PAIRS // 20}"
 _TOO_LARGE = {
@@ -129,12 +133,12 @@ _TOO_LARGE = {
 
 
 def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[str, str]:
-    """Return the validations that hold a job in its queue; ``sizes`` are those of an OperatorJob.
+    """Return the validations that keep a job in its queue; ``sizes`` is a field of OperatorJob.
 
-    If a kind cannot be suspended, Kueue gates its pods, one by one, while it has a queue. Kueue compares the job that
-    it admitted and not the parts that controllers create for the job, so nobody else changes those: JobSet finds the
-    parts that succeeded by their labels, and Kueue counts these no longer. It suspends a job of another size than it
-    admitted, but only after the job's controller has created another pod.
+    If a kind cannot be suspended, Kueue gates its pods individually as long as the job has a queue. Kueue compares the
+    job that it admitted, but not the objects that controllers create for the job. Therefore only controllers may change
+    those: JobSet recognizes finished ones by their labels, and Kueue no longer counts them. Kueue suspends a job whose
+    size differs from the admitted size, but only after the job's controller has created another pod.
     """
     fields = ("spec", "metadata.?labels", "metadata.?annotations", "metadata.?finalizers")
     same_part = " && ".join(f"object.{field} == oldObject.{field}" for field in fields)
@@ -176,10 +180,10 @@ _RUN = f"object.metadata.?labels[?{literal(RUN_LABEL)}].orValue('')"
 
 
 def _template_validations(templates: Templates, bounds: Bounds, of_pods: Mapping[str, str]) -> dict[str, str]:
-    """Return the validations on templates: no mark of admission, and no pod that outlasts or outranks others.
+    """Return the validations of templates: no admission labels, and no pods that last too long or rank too high.
 
-    Kueue takes a job's priority from its label, or from the class of its pods. ``of_pods`` are conditions on a template
-    that its pods have to meet as well; a job that is too large to be judged is refused for that alone.
+    Kueue takes a job's priority from its label, or from the priority class of its pods. ``of_pods`` are additional
+    conditions that the pods of a template must meet. A job that is too large to evaluate is refused only for its size.
     """
     names = ["", *bounds.priorities]
 
@@ -229,7 +233,7 @@ def _finalizers(job: str) -> str:
 
 
 def objects(kinds: Sequence[OperatorJob]) -> Policy:
-    """Return the policy on objects that people create: no finalizers, which hold namespaces, and no lasting token."""
+    """Return the policy for objects that people create: no finalizers, which block namespaces, no permanent token."""
     before = f"{_CREATED} ? [] : {_finalizers('oldObject')}"
     # The API server adds it to each claim, before policies see the claim, and removes it from no other kind.
     of_claims = "f == 'kubernetes.io/pvc-protection' && request.resource.resource == 'persistentvolumeclaims'"
@@ -255,10 +259,10 @@ _NO_ACCOUNT_KEY = (
 
 
 def deletions(kinds: Sequence[OperatorJob]) -> Policy:
-    """Return the policy on deleting jobs: Kueue stops counting a job that is gone, whatever its pods do.
+    """Return the policy for deleting jobs. Kueue stops counting a deleted job even if its pods continue to run.
 
-    A Job of batch/v1 leaves its pods behind unless the request says otherwise, as kubectl's does; other kinds do only
-    if the request or a finalizer says so. Pods by themselves are deleted by no member: roles grant it to none.
+    Deleting a Job of batch/v1 leaves its pods running unless the request says otherwise, as kubectl's does. Other kinds
+    leave pods only if the request or a finalizer says so. Members cannot delete pods themselves: no role allows it.
     """
     orphan = f"request.resource.resource == 'jobs' || 'orphan' in {_finalizers('oldObject')}"
     return Policy(
@@ -283,9 +287,9 @@ def _job_resources(kinds: Sequence[OperatorJob]) -> list[tuple[str, str, list[st
 
 
 def claims() -> Policy:
-    """Return the policy on claims of devices, which Kueue does not count: only network devices, by an exact number.
+    """Return the policy for device claims, which Kueue does not count: only network devices, in an exact number.
 
-    The API server refuses adminAccess itself in namespaces without a label for it.
+    The API server itself refuses adminAccess in namespaces that do not have the label for it.
     """
     return Policy(
         name="training-platform-claims",
@@ -315,10 +319,10 @@ def policies(
     *,
     devices: bool = False,
 ) -> tuple[Policy, ...]:
-    """Return every policy; ``images`` are those of the daemons, by their names in the catalogue.
+    """Return all policies. ``images`` are the images of daemons, keyed by their names in the catalogue.
 
-    ``sources`` are prefixes of pods' images; without any, images come from anywhere. ``kinds`` are operators' jobs,
-    and with ``devices`` pods may claim network devices.
+    ``sources`` are the allowed prefixes of pods' images; if empty, all images are allowed. ``kinds`` are the jobs of
+    operators. With ``devices``, pods may claim network devices.
     """
     all_policies = [
         queued_jobs(bounds, images, sources),
