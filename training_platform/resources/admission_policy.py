@@ -1,8 +1,8 @@
-"""A ValidatingAdmissionPolicy as plain data, and the CEL that several policies share.
+"""A ValidatingAdmissionPolicy as plain data, and the CEL expressions that several policies share.
 
-Policies apply in namespaces with a team's label. They refuse what roles allow, and grant nothing. Kubernetes evaluates
-them itself, so no webhook can be down. Source: Kubernetes docs, validating admission policy (stable since 1.30), read
-2026-11.
+Policies apply in namespaces with a team's label. They refuse some of what roles allow, and grant nothing. Kubernetes
+evaluates them itself, so there is no webhook that can fail. Source: Kubernetes docs, validating admission policy
+(stable since 1.30), read 2026-11.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ACCOUNTS = [f"system:serviceaccount:{namespace}:" for namespace in CONTROLLERS]
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """A policy's name and spec; ``validations`` maps each message to CEL that has to be true."""
+    """The name and the spec of a policy. ``validations`` maps each message to CEL that must be true."""
 
     name: str
     rules: Sequence[tuple[str, str, Sequence[str], Sequence[str]]]  # group, version, resources, operations
@@ -35,7 +35,7 @@ class Policy:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The spec of a ValidatingAdmissionPolicy, which refuses a request that it cannot evaluate."""
+        """The spec of a ValidatingAdmissionPolicy, which refuses requests that it cannot evaluate."""
         rules = [
             {
                 "apiGroups": [group],
@@ -61,12 +61,12 @@ class Policy:
 
     @property
     def binding(self) -> dict[str, Any]:
-        """The spec of its ValidatingAdmissionPolicyBinding."""
+        """The spec of the policy's ValidatingAdmissionPolicyBinding."""
         return {"policyName": self.name, "validationActions": ["Deny", "Audit"]}
 
 
 def literal(value: str | Sequence[str]) -> str:
-    """Return a string or a list of strings as CEL, which takes JSON's escapes."""
+    """Return a string or a list of strings as a CEL literal; CEL accepts JSON's escapes."""
     return json.dumps(value if isinstance(value, str) else list(value))
 
 
@@ -88,14 +88,14 @@ FROM_PEOPLE = {
 
 
 class ExclusiveNodes(NamedTuple):
-    """Nodes with some labels; JobSet gives all nodes with the same value of one more label to one Job."""
+    """Nodes with certain labels. JobSet assigns all nodes with the same value of an additional label to one Job."""
 
     labels: Mapping[str, str]
     topology_key: str
 
 
 class Bounds(NamedTuple):
-    """The longest grace period of teams' pods, the environment's priorities, and nodes that jobs do not share."""
+    """The maximum grace period of teams' pods, the environment's priorities, and nodes that jobs do not share."""
 
     grace_seconds: int = 900
     priorities: Mapping[str, int] = {}

@@ -1,7 +1,7 @@
-"""The fields of Google's APIs that a provider's inputs set, by the APIs' discovery documents.
+"""The fields of Google's APIs that a provider's inputs set, according to the APIs' discovery documents.
 
-google-api-python-client ships the documents (extra ``documents``); each is read when it is first needed. ``paths.yaml``
-has the few names that the provider spells differently.
+google-api-python-client includes the documents (extra ``documents``). Each is read when it is first needed.
+``paths.yaml`` contains the few names that differ in the provider.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from training_platform.resources.resource_types import RESOURCE_TYPES
 _PATHS_FILE: Final = Path(__file__).parent / "data" / "paths.yaml"
 _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 LOCATION_INPUTS: Final = frozenset({"project", "location", "region", "zone"})
-"""Inputs that belong to a request's path; fields of the same name elsewhere in the body are not theirs."""
+"""Inputs that belong to a request's path. Fields with the same name inside the body are different fields."""
 Key = str | int  # an entry of a list has its index
 
 
 class DocumentField(NamedTuple):
-    """A field of an API: its schema, and the name of the document that has it."""
+    """A field of an API: its schema, and the name of the document that contains it."""
 
     schema: Mapping[str, Any]
     document: str
 
     def below(self, name: str) -> tuple[str, DocumentField] | None:
-        """Return the API's spelling and the field of a name in this field's message, whatever its letter case."""
+        """Return the API's name and the field for a name in this field's message, ignoring letter case."""
         fields = self.resolved().schema.get("properties", {})
         if name in fields:
             return name, DocumentField(fields[name], self.document)
@@ -43,7 +43,7 @@ class DocumentField(NamedTuple):
         return None
 
     def resolved(self) -> DocumentField:
-        """Return the message of this field, also if it is a list or a map of such messages, or a reference to it."""
+        """Return the message of this field, which may be a reference to the message, or a list or map of messages."""
         schemas = _document(self.document)["schemas"]
         schema = self.schema
         while True:
@@ -59,20 +59,20 @@ class DocumentField(NamedTuple):
 
     @property
     def output_only(self) -> bool:
-        """Whether only the API sets this field, by the document."""
+        """Return True if only the API sets this field, according to the document."""
         description = self.schema.get("description", "")
         return bool(self.schema.get("readOnly")) or bool(_OUTPUT_ONLY.match(description))
 
 
 class ApiField(NamedTuple):
-    """A field, and its path below a message; the path of the message itself is empty."""
+    """A field and its path below a message. The path of the message itself is empty."""
 
     path: tuple[str, ...]
     field: DocumentField
 
 
 def root(token: str) -> DocumentField | None:
-    """Return the message behind a type of resource, or None if its API's document is not available."""
+    """Return the message of a resource type, or None if its API's document is not available."""
     document_and_message = paths()["types"].get(token)
     if document_and_message is None:
         return None
@@ -81,7 +81,7 @@ def root(token: str) -> DocumentField | None:
 
 
 def field_of(name: str, field: DocumentField) -> ApiField | None:
-    """Return the field of a block's message that an input of the block sets, or None."""
+    """Return the field that an input of a block sets in the block's message, or None."""
     renamed = paths()["names"].get(field.message, {})
     if name in renamed:
         return _field_at(field, renamed[name])
@@ -94,21 +94,21 @@ def field_of(name: str, field: DocumentField) -> ApiField | None:
 
 @cache
 def paths() -> Any:
-    """Return ``paths.yaml``, its ``types`` completed by the documents of ``resource_types.yaml``."""
+    """Return ``paths.yaml``, in which ``types`` is completed with the documents from ``resource_types.yaml``."""
     table = yaml.safe_load(_PATHS_FILE.read_text(encoding="utf-8"))
     documents = {token: row.document for token, row in RESOURCE_TYPES.items() if token.startswith("gcp:")}
     return {**table, "types": {**table["types"], **documents}}
 
 
 def map_values(schema: Mapping[str, Any]) -> Any:
-    """Return the schema of a map's values, or None for another schema."""
+    """Return the schema of a map's values, or None if the schema is not a map."""
     if "properties" in schema:
         return None
     return schema.get("additionalProperties")
 
 
 def _field_at(field: DocumentField, path: str) -> ApiField | None:
-    """Return the field at a path; the empty path is the message itself, for which the provider has a block."""
+    """Return the field at a path. The empty path means that a block of the provider sets the message itself."""
     keys: list[str] = []
     names = path.split(".") if path else []
     for name in names:
@@ -121,7 +121,7 @@ def _field_at(field: DocumentField, path: str) -> ApiField | None:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """Yield possible API spellings of an input: one side may use the singular and the other the plural."""
+    """Yield possible API names of an input. The singular on one side may be the plural on the other."""
     yield name
     if name.endswith("ies"):
         yield f"{name[:-3]}y"
@@ -145,7 +145,7 @@ def _document(name: str) -> Any:
 class Leaf(NamedTuple):
     """One value of a plan: its input, such as ``nodeConfig.bootDisk.sizeGb``, and the path of its field in the body.
 
-    A list of plain values is one leaf. A value that is unknown before deployment stays as it is in the plan.
+    A list of plain values is one leaf. A value that is unknown before deployment is kept as it is in the plan.
     """
 
     name: str
@@ -164,7 +164,7 @@ def leaves(token: str, inputs: Mapping[str, Any]) -> Iterator[Leaf]:
 
 
 def body_of(values: Iterable[Leaf]) -> dict[str, Any]:
-    """Return the request body with some leaves."""
+    """Return the request body that contains these leaves."""
     body: dict[str, Any] = {}
     for leaf in values:
         container: Any = body
@@ -198,7 +198,7 @@ def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -
 
 
 def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
-    """Yield the leaves of a block, or the entries of a map with keys of users."""
+    """Yield the leaves of a block, or the entries of a map whose keys users choose."""
     if "$ref" not in field.schema and map_values(field.schema):
         for key, entry in value.items():
             yield Leaf(f"{name}.{key}", (*path, key), value=entry)
@@ -211,7 +211,7 @@ def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tu
 def _entry(
     entry: Mapping[str, Any], index: int, field: DocumentField, name: str, path: tuple[Key, ...]
 ) -> Iterator[Leaf]:
-    """Yield the leaves of a list's entry; for a map of the API, an input of the entry is its key."""
+    """Yield the leaves of a list entry. If the API has a map instead of the list, an input of the entry is the key."""
     if field.schema.get("type") == "array":
         yield from _block(entry, field, name, (*path, index))
     elif map_values(field.schema) is None:  # a list of one entry, for a block of the API
@@ -223,7 +223,7 @@ def _entry(
 
 
 def _key_input(entry: Mapping[str, Any], field: DocumentField) -> str:
-    """Return the input that is the key of a map's entry: ``id``, or the one that is no field of its message."""
+    """Return the input that is the key of a map's entry: ``id``, or the input that is not a field of the message."""
     for name in entry:
         if name == "id" or field_of(name, field) is None:
             return name

@@ -1,4 +1,4 @@
-"""A GKE cluster as stacks and programs have it: its subnet, the provider of its objects, and its node pools."""
+"""A GKE cluster for stacks and programs: its subnet, the Kubernetes provider of its objects, and its node pools."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from training_platform.resources.scope import Scope
 
 
 class ClusterResources(NamedTuple):
-    """The parts of a cluster that others refer to.
+    """The parts of a cluster that other resources refer to.
 
-    ``cpu_pools`` are those without accelerators, whose system pool runs controllers. ``name`` is the cluster's in
-    Google Cloud: what takes it waits for the cluster. ``endpoint`` is the host name of its control plane.
+    ``cpu_pools`` are the pools without accelerators; controllers run in its system pool. ``name`` is the cluster's name
+    in Google Cloud. Resources that use the name wait for the cluster. ``endpoint`` is the host name of the control
+    plane.
     """
 
     cluster: Resource
@@ -55,9 +56,10 @@ def cluster_resources(
     google_groups_domain: str | None = None,
     lustre: bool = False,
 ) -> ClusterResources:
-    """Add a cluster with its subnet, its provider and its pools, or the pools of an existing one.
+    """Add a cluster with its subnet, its provider and its pools, or only the pools of an existing cluster.
 
-    ``key`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join or pull without them.
+    ``key`` is its key in the stack file. ``bindings`` are the roles of nodes. Without them, nodes can neither join the
+    cluster nor pull images.
     """
     if spec.existing:
         cluster = into.add(read_cluster(f"{key}-existing", scope, spec.location, spec.existing))
@@ -108,7 +110,10 @@ def cluster_resources(
 
 
 def _endpoint(cluster: Resource, *, existing: bool) -> Any:
-    """Return a cluster's endpoint, unknown until it has an id: before that, its configuration has no endpoint."""
+    """Return a cluster's endpoint, which is unknown until the cluster has an id.
+
+    Before that, the cluster's configuration contains no endpoint.
+    """
     function = existing_endpoint if existing else dns_endpoint
     return compute(function, cluster.output("control_plane_endpoints_config"), cluster.output("id"))
 
@@ -116,7 +121,7 @@ def _endpoint(cluster: Resource, *, existing: bool) -> Any:
 def add_cpu_pools(
     into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
 ) -> list[Resource]:
-    """Add the pools without accelerators, for controllers, webhooks and system pods, heads, or teams' own pods.
+    """Add the pools without accelerators, for controllers, webhooks, system pods, head pods, or teams' own pods.
 
     ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join without them.
     """
@@ -136,9 +141,10 @@ def add_cpu_pools(
 def add_accelerator_pools(
     into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
 ) -> tuple[list[Resource], dict[str, GpuNetworks]]:
-    """Add the accelerator pools and the networks of their cards; return them, the networks by the fabric's name.
+    """Add the accelerator pools and the networks of their NICs. Return both, the networks keyed by fabric.
 
-    ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes, which cannot join or pull without.
+    ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes. Without them, nodes can neither join
+    the cluster nor pull images.
     """
     fabrics = gpu_fabrics(cluster, spec)
     networks = {}
@@ -163,10 +169,10 @@ def add_accelerator_pools(
 def _cluster_after_networks(
     cluster: Any, pool: ExpandedPool, fabrics: Mapping[str, GpuFabric], networks: Mapping[str, GpuNetworks]
 ) -> Any:
-    """Return the name of the cluster, known once the networks of a pool's cards exist.
+    """Return the name of the cluster, which is known only after the networks of a pool's NICs exist.
 
-    As the name waits for the subnets, a replaced subnet replaces the pool. Unknown names in ``networkConfig`` would as
-    well, but the provider (10.2.0) panics on them.
+    The name waits for the subnets, so replacing a subnet replaces the pool. Unknown names in ``networkConfig`` would
+    have the same effect, but the provider (10.2.0) panics on them.
     """
     name = fabric_name(pool)
     if name is None:

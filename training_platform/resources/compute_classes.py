@@ -1,8 +1,8 @@
 """Custom compute classes of a cluster: ``cloud.google.com/v1`` ComputeClass objects, a kind that GKE installs.
 
-Sources: GoogleCloudPlatform/compute-class-api 8067eae (2026-08-21), the types and what they validate; google/skills,
-gke-compute-classes, for zones beside a reservation by name; GKE docs, ComputeClass reference; read 2026-11-21. Every
-field that is written here was compared with the types, and a test holds the names; no class was created on GKE.
+Sources, read 2026-11-21: GoogleCloudPlatform/compute-class-api 8067eae (2026-08-21), the types and their validation;
+google/skills, gke-compute-classes, for zones next to a reservation by name; GKE docs, ComputeClass reference. Every
+field that is written here was compared with the types, and a test checks the names. No class was created on GKE.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOUR = 3600  # seconds
 
 
 def compute_classes(name: str, cluster: ClusterSpec, scope: Scope, service_account: Any) -> Iterator[Resource]:
-    """Yield a cluster's compute classes; ``name`` is its key, the account that of nodes that GKE creates by itself."""
+    """Yield a cluster's compute classes. ``name`` is its key; nodes that GKE creates itself use the service account."""
     pools = {pool.name: pool for pool in cluster_pools(name, cluster)}
     for key, spec in cluster.compute_classes.items():
         logical_name = f"{name_in_cluster(name, 'compute_classes', key)}-object"
@@ -50,7 +50,7 @@ def compute_class(
     service_account: Any,
     key: str | None = None,
 ) -> dict[str, Any]:
-    """Return the spec of a ComputeClass; ``pools`` are the cluster's by their key, ``key`` encrypts boot disks."""
+    """Return the spec of a ComputeClass. ``pools`` are the cluster's pools by key; ``key`` encrypts boot disks."""
     object_spec: dict[str, Any] = {
         "priorities": [_priority(priority, cluster, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
@@ -69,7 +69,7 @@ def compute_class(
 def _priority(
     priority: Priority, cluster: ClusterSpec, pools: Mapping[str, ExpandedPool], key: str | None
 ) -> dict[str, Any]:
-    """Return one priority, which names pools as GKE does: each multi-host slice is a pool of its own."""
+    """Return one priority with GKE's names of pools: each multi-host slice is a separate pool."""
     if priority.node_pools:
         members = (pools[name] for name in priority.node_pools)
         return {"nodepools": [node_pool_name(pool, gke_pool) for pool in members for gke_pool in pool.gke_pools]}
@@ -111,9 +111,9 @@ def _machine_fields(
 
 
 def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the reservations that a priority takes; if left out, GKE would take any that fits.
+    """Return the reservations that a priority uses. Without this field, GKE would use any reservation that fits.
 
-    ``zones`` are those of a reservation by name, which GKE refuses in a priority with zones of its own.
+    ``zones`` are the zones of a reservation by name, which GKE refuses in a priority that has its own zones.
     """
     if reservation is None:
         return {"affinity": "None"}
@@ -133,10 +133,10 @@ def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ())
 
 
 def created_pools(cluster_name: str, cluster: ClusterSpec, environment_scope: Scope) -> Iterator[tuple[Path, Resource]]:
-    """Yield the node pool that GKE would create for each priority of machines, with the priority's path.
+    """Yield the node pool that GKE would create for each priority of machines, with the path of the priority.
 
-    Nobody registers these: rules judge a priority by its pool, which has one slice, or one VM a zone. GKE takes a zone
-    of the cluster for a priority without zones: here the first that has the machine.
+    These pools are never registered. Rules check a priority through its pool, which has one slice, or one VM per zone.
+    For a priority without zones, GKE uses a zone of the cluster; here it is the first zone that has the machine.
     """
     account = f"nodes@{environment_scope.project}.iam.gserviceaccount.com"  # any but the default one
     place = PoolPlace(scope=environment_scope, location=cluster.location, cluster=cluster_name, service_account=account)
@@ -156,6 +156,6 @@ def created_pools(cluster_name: str, cluster: ClusterSpec, environment_scope: Sc
 
 
 def _likely_zones(pool: ExpandedPool) -> list[str]:
-    """Return one zone of a pool's region, if any is known: the first that has the machine, or the first."""
+    """Return one zone of a pool's region, if any is known: the first that has the machine, or else the first."""
     zones = zones_in(pool.region)
     return [*(zone for zone in zones if zone in pool.machine.zones), *zones][:1]

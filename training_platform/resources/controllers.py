@@ -1,8 +1,7 @@
-"""Controllers in one cluster, from their Helm charts: Kueue, JobSet, operators, and the scrape of their metrics.
+"""Controllers in a cluster, installed from Helm charts: Kueue, JobSet, operators, and the collection of their metrics.
 
-Kueue and JobSet serve metrics over HTTPS to holders of a token with the right to read them. Sources, read 2026-11-21:
-both charts (names, labels, port), and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's
-Role).
+Kueue and JobSet serve metrics over HTTPS to clients whose token allows reading them. Sources, read 2026-11-21: both
+charts (names, labels, port), and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's Role).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ MONITORING_API = "monitoring.googleapis.com/v1"
 
 
 def system_priority(name: str, scope: Scope) -> Resource:
-    """Return the priority class of the platform's own pods, which pods of teams may not use."""
+    """Return the priority class of the platform's own pods. Pods of teams may not use it."""
     return kubernetes_object(PRIORITY_CLASS, name, scope, SYSTEM_PRIORITY, {"value": SYSTEM_PRIORITY_VALUE})
 
 
@@ -52,10 +51,10 @@ def kueue(
     *,
     fair_sharing: bool = True,
 ) -> None:
-    """Add the queueing controller; ``cluster`` decides sizes and time-outs.
+    """Add the queueing controller. Its size and time-outs depend on ``cluster``.
 
-    It needs JobSet's CRD. Every object of Kueue waits for it: they are refused until its webhook answers, and only the
-    controller removes their finalizers when they are deleted.
+    It needs JobSet's CRD. All Kueue objects wait for the controller for two reasons. They are refused until its webhook
+    responds, and only the controller removes their finalizers when they are deleted.
     """
     # The CRDs are part of the release: uninstalling it deletes every queue and workload of every team.
     options = Options(protect=scope.deletion_protection)
@@ -66,8 +65,8 @@ def kueue(
 def jobset(into: Component, chart: ChartOverride | None = None) -> None:
     """Add the controller of JobSets: groups of Jobs that start, fail and restart together. Kueue waits for it.
 
-    Helm installs the CRD with the first release and never changes it: a newer chart's CRD is applied by hand. JobSets
-    outlive the release, so nothing protects it.
+    Helm installs the CRD with the first release and never changes it, so the CRD of a newer chart is applied by hand.
+    The controller is not protected, because JobSets survive the deletion of the release.
     """
     release(into, CHARTS["jobset"], chart, jobset_values())
 
@@ -84,7 +83,7 @@ _JOBSET_APART = {
 
 
 def jobset_values() -> dict[str, Any]:
-    """Return the chart's values: two replicas, since JobSets and their pods are refused while no webhook answers."""
+    """Return the chart's values: two replicas, because JobSets and their pods are refused while the webhook is down."""
     return {
         "certManager": {"enable": False},
         "prometheus": {"enable": False},  # of the Prometheus operator; ClusterPodMonitoring instead
@@ -105,7 +104,7 @@ def jobset_values() -> dict[str, Any]:
 def operator(
     into: Component, name: str, key: str, chart: ChartOverride | None = None, after: Sequence[Node] = ()
 ) -> Resource:
-    """Add the operator of a kind of job that waits in Kueue's queues; ``key`` is the key of its chart."""
+    """Add the operator for a kind of job that Kueue queues; ``key`` is the key of its chart."""
     return release(into, CHARTS[key], chart, OPERATORS[key].values, name=name, after=after)
 
 
@@ -115,9 +114,9 @@ _INTERVAL = "60s"  # Google charges by the sample, and every alert looks back ov
 
 @dataclass(frozen=True, kw_only=True)
 class Controller:
-    """The target of a scrape; ``name`` becomes the label ``job`` of its metrics, which alert rules select.
+    """A controller whose metrics are collected. ``name`` is the label ``job`` of its metrics, which alert rules select.
 
-    ``reader`` is the chart's ClusterRole for reading them.
+    ``reader`` is the chart's ClusterRole for reading the metrics.
     """
 
     name: str
@@ -127,7 +126,7 @@ class Controller:
 
     @property
     def account(self) -> str:
-        """The service account of the scrape, also the name of its Secret and of its binding."""
+        """The service account that collects metrics, which is also the name of its Secret and of its binding."""
         return f"{self.name}-metrics-scraper"
 
 
@@ -146,10 +145,11 @@ JOBSET = Controller(
 
 
 def cluster_pod_monitoring(controller: Controller) -> dict[str, Any]:
-    """Return the spec of a ClusterPodMonitoring; its Secret needs a namespace, which a PodMonitoring's may not have.
+    """Return the spec of a ClusterPodMonitoring, which can refer to a Secret in another namespace.
 
-    It cannot select namespaces: any pod with the controller's labels receives the token, so the token can only read
-    metrics. Kueue and JobSet sign their own certificates, hence no verification.
+    A PodMonitoring cannot. A ClusterPodMonitoring cannot select namespaces, so any pod with the controller's labels
+    receives the token. The token can therefore only read metrics. Kueue and JobSet sign their own certificates, so
+    these are not verified.
     """
     secret = {"name": controller.account, "namespace": controller.namespace, "key": "token"}
     return {
@@ -167,9 +167,9 @@ def cluster_pod_monitoring(controller: Controller) -> dict[str, Any]:
 
 
 def controller_monitoring(into: Component, scope: Scope, controller: Controller) -> None:
-    """Add the scrape of one controller; its release, which creates namespace and ClusterRole, comes first.
+    """Add the collection of one controller's metrics, after the release that creates its namespace and ClusterRole.
 
-    The cluster fills in the token, which is also in the state, as a secret; it can only read metrics.
+    The cluster generates the token. It is also in the state, as a secret, and can only read metrics.
     """
     name = into.name
     account = controller.account
@@ -206,7 +206,7 @@ def controller_monitoring(into: Component, scope: Scope, controller: Controller)
 
 
 def _metrics_bindings(into: Component, scope: Scope, controller: Controller) -> None:
-    """Let the account read metrics, and Google's collector read the account's Secret."""
+    """Allow the account to read metrics, and Google's collector to read the account's Secret."""
     name = into.name
     account = controller.account
     namespace = controller.namespace

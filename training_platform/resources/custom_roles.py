@@ -1,6 +1,6 @@
-"""Custom roles that plans grant; the script of ``training-platform pipeline-accounts`` creates them in each project.
+"""Custom roles that plans grant. The script of ``training-platform pipeline-accounts`` creates them in each project.
 
-A principal that may both change and grant a role has every permission, so no plan creates one.
+No plan creates a role: a principal that may both change and grant a role effectively has every permission.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ CUSTOM_ROLES: Mapping[str, CustomRole] = {
     f"{_PREFIX}tensorboard": CustomRole("Writes to TensorBoards", TENSORBOARD_PERMISSIONS),
     f"{_PREFIX}vertex_network": CustomRole("Uses network attachments for Vertex AI", ATTACHMENT_PERMISSIONS),
 }
-"""The roles by id."""
+"""The roles, keyed by id."""
 
 
 def custom_role(name: CustomRoleName, project: str) -> str:
-    """Return a role of a project as policies name it."""
+    """Return the name of a project's role in policies."""
     return f"projects/{project}/roles/{_PREFIX}{name}"
 
 
 def custom_permissions(role: str) -> frozenset[str] | None:
-    """Return the permissions of a role by its name in a policy, or None if it is not one of these."""
+    """Return the permissions of a role by its name in a policy, or None if it is not one of these roles."""
     row = CUSTOM_ROLES.get(role.rpartition("/")[2]) if role.startswith("projects/") else None
     return frozenset(row.permissions) if row else None

@@ -1,4 +1,4 @@
-"""Data sets: their disks in an environment, and the volumes by which teams mount them."""
+"""Data sets: their disks in an environment, and the volumes with which teams mount them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOMINAL_GIB = 1  # the size of volumes without a known size; no driver here enfo
 
 
 def data_disk(key: str, spec: HyperdiskData, scope: Scope) -> Resource:
-    """Return the Hyperdisk ML disk of a data set: one VM writes it until it is filled, then many read it."""
+    """Return the Hyperdisk ML disk of a data set. One VM writes to it until it is filled; then many read from it."""
     encryption = scope.key(spec.zone)
     # Filling it again takes hours. The name is fixed, and taken until the old disk is gone.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
@@ -50,13 +50,13 @@ def disk_name(key: str, scope: Scope) -> str:
 
 
 def mounted_in(spec: DataSetSpec, environment: Environment, cluster: str) -> bool:
-    """Whether a cluster mounts a data set: buckets from anywhere, others only in its region."""
+    """Return True if a cluster mounts a data set: buckets from any region, other data sets only in its region."""
     here = region_of(environment.clusters[cluster].location)
     return spec.bucket is not None or region_of(data_location(spec, environment)) == here
 
 
 def reads_lustre(environment: Environment, cluster: str) -> bool:
-    """Whether a cluster mounts data sets on Managed Lustre, and so needs its driver."""
+    """Return True if a cluster mounts data sets on Managed Lustre and therefore needs its driver."""
     return any(data.lustre and mounted_in(data, environment, cluster) for data in environment.data_sets.values())
 
 
@@ -67,7 +67,7 @@ def team_mode(spec: DataSetSpec, environment: Environment, cluster: str, team: s
 
 
 class NotebookData(NamedTuple):
-    """A data set that notebooks mount, with its bucket, or the zone of its disk."""
+    """A data set that notebooks mount, with its bucket or the zone of its disk."""
 
     bucket: str | None = None
     zone: str | None = None
@@ -77,7 +77,7 @@ NotebookDataSets = Mapping[str, NotebookData]  # by name
 
 
 def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, NotebookData]:
-    """Return the data sets that a team's notebooks mount read-only in a cluster, except those still being filled."""
+    """Return the data sets that a team's notebooks mount read-only in a cluster, without those not yet filled."""
     return {
         key: _notebook_data(data)
         for key, data in environment.data_sets.items()
@@ -86,9 +86,9 @@ def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[st
 
 
 def notebook_data_sets(environment: Environment, cluster: str) -> dict[str, NotebookData]:
-    """Return the data sets that everybody's notebooks mount in a cluster: those for all teams, except disks.
+    """Return the data sets that all notebooks mount in a cluster: those for all teams, except disks.
 
-    A disk would keep every notebook in its zone. Buckets are included if the notebooks have an account.
+    A disk would bind every notebook to its zone. Buckets are included if the notebooks have a service account.
     """
     notebooks = environment.clusters[cluster].notebooks
     return {
@@ -108,10 +108,10 @@ def _notebook_data(data: DataSetSpec) -> NotebookData:
 
 
 def volume_source(key: str, environment: Environment, scope: Scope, address: Any) -> dict[str, Any]:
-    """Return the source of a data set's volume, as in its spec; ``address`` is that of the environment's instance.
+    """Return the source of a data set's volume for the volume's spec; ``address`` is the instance's IP address.
 
     Source: docs of the CSI drivers of Cloud Storage FUSE, Persistent Disk and Managed Lustre for existing volumes, read
-    2026-11-22. A folder of Filestore is plain NFS, so that a pod sees that folder and no other.
+    2026-11-22. A folder of Filestore is mounted as plain NFS, and a pod then sees only that folder.
     """
     spec = environment.data_sets[key]
     if spec.bucket:
@@ -141,10 +141,10 @@ def lustre_place(spec: LustreData, environment: Environment, scope: Scope) -> tu
 
 
 def volume_class(spec: DataSetSpec) -> str:
-    """Return the StorageClass of a volume: GKE's for the bucket's profile of Cloud Storage FUSE, or empty for none.
+    """Return the StorageClass of a volume: GKE's class for a bucket's Cloud Storage FUSE profile, or empty for none.
 
     Source: GKE docs, Cloud Storage FUSE profiles: gcsfusecsi-training and so on, GKE 1.35.1-gke.1616000 and later; the
-    driver takes no profile as a mount option. Read 2026-11-22.
+    driver does not accept a profile as a mount option. Read 2026-11-22.
     """
     return f"gcsfusecsi-{spec.bucket.profile}" if spec.bucket and spec.bucket.profile else ""
 

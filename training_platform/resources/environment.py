@@ -108,9 +108,10 @@ NIGHTLY = "nightly"  # the name of the drift account's Role in a namespace, and 
 
 
 def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]) -> ProjectApis:
-    """Add an environment's resources to the plan of its stack, and return the APIs that they have to wait for.
+    """Add an environment's resources to the plan of its stack, and return the APIs that resources must wait for.
 
-    ``flavors`` are those of its clusters, by cluster and name. ``resources/environment_outputs.py`` reads the outputs.
+    ``flavors`` are the flavors of its clusters, keyed by cluster and name. ``resources/environment_outputs.py`` reads
+    the outputs.
     """
     scope = environment_scope(plan.name, environment)
     apis = ProjectApis(
@@ -147,7 +148,7 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
 
 
 def _further_apis(environment: Environment) -> Iterator[str]:
-    """Return the APIs that only some environments call."""
+    """Yield the APIs that only some environments call."""
     clusters = environment.clusters.values()
     notebooks = [cluster.notebooks for cluster in clusters if cluster.notebooks]
     reasons = {
@@ -166,7 +167,10 @@ def _further_apis(environment: Environment) -> Iterator[str]:
 
 
 def _let_vertex_attach(environment: Environment, apis: ProjectApis) -> None:
-    """Let Vertex AI's agent of the environment's project use network attachments, as teams' stacks do for theirs."""
+    """Allow Vertex AI's service agent in the environment's project to use network attachments.
+
+    Teams' stacks do the same for their projects.
+    """
     project = attachment_project(environment)
     if project is None:
         return
@@ -175,13 +179,13 @@ def _let_vertex_attach(environment: Environment, apis: ProjectApis) -> None:
 
 
 def _key_users(environment: Environment) -> tuple[str, ...]:
-    """Return the APIs that encrypt resources of the environment."""
+    """Return the APIs that encrypt resources of the environment with its key."""
     return (*ENVIRONMENT_KEY_USERS, LUSTRE_API) if environment.lustre else ENVIRONMENT_KEY_USERS
 
 
 @dataclass(frozen=True)
 class _Metrics:
-    """The component and the account of metrics."""
+    """The component for metrics and its service account."""
 
     component: Component
     account: Resource
@@ -200,7 +204,7 @@ class _SharedResources:
     metrics: _Metrics | None  # None without model servers
 
     def address(self, data: DataSetSpec) -> Any:
-        """Return the address of the environment's instance that holds a data set, if one does."""
+        """Return the address of the environment's instance that contains a data set, or None."""
         if data.filestore:
             return self.instances[data.filestore.instance].ip
         if data.lustre and not data.lustre.elsewhere:
@@ -252,7 +256,7 @@ def _shared_resources(plan: Plan, environment: Environment, scope: Scope) -> _Sh
 
 
 def _network(plan: Plan, environment: Environment, scope: Scope) -> NetworkResources:
-    """Add the network that clusters and instances join, or return an existing one."""
+    """Add the network that clusters and instances join, or return an existing network."""
     apis = entrance(environment)
     if environment.network is not None:
         return NetworkResources(
@@ -274,7 +278,7 @@ def _network(plan: Plan, environment: Environment, scope: Scope) -> NetworkResou
 
 
 def _further_resources(plan: Plan, environment: Environment, scope: Scope, apis: ProjectApis) -> None:
-    """Add the resources that neither depend on a cluster nor are needed by one."""
+    """Add the resources that do not depend on a cluster and that no cluster needs."""
     for key, data in environment.data_sets.items():
         if data.hyperdisk_ml:
             # The account that encrypts disks of nodes encrypts this one.
@@ -303,7 +307,7 @@ def _monitoring(plan: Plan, environment: Environment, scope: Scope) -> None:
 
 
 def _add_images(plan: Plan, environment: Environment, images: ImageRepositorySpec, scope: Scope) -> None:
-    """Add the image repositories, with those who push and those who look images up."""
+    """Add the image repositories and grant access to the accounts that push and look up images."""
     planned = image_repositories("images", images, scope, plan)
     repository = RepositoryRef(
         project=scope.project,
@@ -357,7 +361,7 @@ def _add_cluster(plan: Plan, name: str, shared: _SharedResources, flavors: Mappi
 
 
 def _software(cluster: PlannedCluster, shared: _SharedResources, pools: Sequence[Node]) -> Any:
-    """Add the controllers and, after them, their objects; return the names of the deployed flavors."""
+    """Add the controllers and then their objects; return the names of the deployed flavors."""
     name = cluster.key
     spec = cluster.spec
     environment = cluster.environment
@@ -400,7 +404,7 @@ def _software(cluster: PlannedCluster, shared: _SharedResources, pools: Sequence
 
 
 def _controllers(cluster: PlannedCluster, scope: Scope, system: Sequence[Node]) -> dict[str, Component]:
-    """Add the controllers after the nodes of ``system``; return JobSet's and Kueue's components by name."""
+    """Add the controllers after the nodes of ``system``; return the components of JobSet and Kueue by name."""
     name = cluster.key
     spec = cluster.spec
     environment = cluster.environment
@@ -439,7 +443,7 @@ def _controllers(cluster: PlannedCluster, scope: Scope, system: Sequence[Node]) 
 
 
 def _exclusive_nodes(cluster: PlannedCluster) -> list[ExclusiveNodes]:
-    """Return the nodes that `job render` has JobSet keep to one Job: slices, and VMs of Pathways' heads."""
+    """Return the nodes that JobSet reserves for one Job in `job render`: slices, and VMs of Pathways heads."""
     flavors = cluster.flavors.values()
     exclusive = [ExclusiveNodes(flavor.node_labels, POOL_LABEL) for flavor in flavors if flavor.slices_by_jobset]
     if cluster.spec.pathways:
@@ -448,7 +452,7 @@ def _exclusive_nodes(cluster: PlannedCluster) -> list[ExclusiveNodes]:
 
 
 def _let_nightly_read(cluster: PlannedCluster, scope: Scope, account: str) -> None:
-    """Let an account read the Secrets of the plan and of Helm's releases, which a project's viewers cannot."""
+    """Allow an account to read the Secrets of the plan and of Helm releases, which project viewers cannot read."""
     holders: dict[Any, list[Node]] = {}
     for resource in cluster.objects():
         if resource.type == RELEASE:
@@ -471,7 +475,7 @@ def _let_nightly_read(cluster: PlannedCluster, scope: Scope, account: str) -> No
 def _add_notebooks(
     cluster: PlannedCluster, shared: _SharedResources, notebooks: Notebooks, system: Sequence[Node]
 ) -> None:
-    """Add JupyterHub, with the volumes of homes and data sets."""
+    """Add JupyterHub with the volumes of home directories and data sets."""
     name = cluster.key
     environment = cluster.environment
     scope = shared.scope

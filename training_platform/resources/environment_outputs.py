@@ -1,7 +1,7 @@
-"""The exports of an environment stack, and how a team stack reads them. No Pulumi.
+"""The outputs that an environment stack exports, and how a team stack reads them. Pulumi is not imported.
 
-The team's file and the environment's file decide what a team stack creates; outputs only add values that exist after
-a deployment. They are read once, as a whole, so that one sentence names everything that is missing.
+The team's file and the environment's file determine what a team stack creates. Outputs only add values that exist after
+a deployment. They are read together, so a single message names everything that is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class OutputsError(Exception):
-    """Outputs of an environment are missing; the message names the stack to deploy first."""
+    """Outputs of an environment are missing. The message names the stack to deploy first."""
 
 
 class _Outputs(BaseModel):
@@ -24,9 +24,9 @@ class _Outputs(BaseModel):
 
 
 class ClusterOutputs(_Outputs):
-    """A cluster: the host name of its DNS-based control-plane endpoint, without scheme, and its flavors.
+    """A cluster: the host name of its DNS-based control-plane endpoint, without a scheme, and its flavors.
 
-    ``flavors`` is None if the program that deployed the environment did not export them yet.
+    ``flavors`` is None if the environment was deployed by an older program that did not export them.
     """
 
     endpoint: str
@@ -41,7 +41,7 @@ class InstanceOutputs(_Outputs):
 
 
 class EnvironmentOutputs(_Outputs):
-    """Everything that an environment exports, by the keys of its stack file."""
+    """Everything that an environment exports, with the keys of its stack file."""
 
     environment: str
     clusters: dict[str, ClusterOutputs]
@@ -54,9 +54,9 @@ class EnvironmentOutputs(_Outputs):
         return self._deployed(self.clusters, "cluster", name)
 
     def cluster_with(self, name: str, flavors: Iterable[str]) -> ClusterOutputs:
-        """Return the outputs of a cluster with these flavors. Raises OutputsError if it is deployed without one.
+        """Return a cluster's outputs. Raises OutputsError if it is deployed without one of these flavors.
 
-        A queue with a missing flavor admits nothing, not even on its other flavors.
+        A queue in which one flavor is missing admits nothing, not even on its other flavors.
         """
         outputs = self.cluster(name)
         missing = [flavor for flavor in flavors if outputs.flavors is not None and flavor not in outputs.flavors]
@@ -69,15 +69,15 @@ class EnvironmentOutputs(_Outputs):
         return outputs
 
     def instance(self, name: str) -> InstanceOutputs:
-        """Return a Filestore instance's outputs. Raises OutputsError if the deployed environment lacks it."""
+        """Return a Filestore instance's outputs. Raises OutputsError if the deployed environment does not have it."""
         return self._deployed(self.filestore, "Filestore instance", name)
 
     def lustre_instance(self, name: str) -> InstanceOutputs:
-        """Return a Managed Lustre instance's outputs. Raises OutputsError if the deployed environment lacks it."""
+        """Return a Managed Lustre instance's outputs. Raises OutputsError if it is not deployed."""
         return self._deployed(self.lustre, "Managed Lustre instance", name)
 
     def check_google_apis(self, addresses: str) -> None:
-        """Raise OutputsError unless names of Google's APIs lead to a range, the only one that policies open to pods."""
+        """Raise OutputsError unless Google API names resolve to the only address range that policies open to pods."""
         if self.google_apis != addresses:
             raise OutputsError(
                 f"Stack {self.environment} is deployed without names of Google's APIs that lead to {addresses}: "
@@ -85,7 +85,7 @@ class EnvironmentOutputs(_Outputs):
             )
 
     def _deployed(self, items: Mapping[str, Item], kind: str, name: str) -> Item:
-        """Return an item by its name. Raises OutputsError if it is missing; ``kind`` is the message's word for it."""
+        """Return an item by name. Raises OutputsError if it is missing; ``kind`` is the noun for the message."""
         if name not in items:
             raise OutputsError(
                 f"Stack {self.environment} is deployed without {kind} {name}: {_deploy(self.environment)}"
@@ -94,7 +94,7 @@ class EnvironmentOutputs(_Outputs):
 
 
 def parse_outputs(environment: str, outputs: Mapping[str, Any]) -> EnvironmentOutputs:
-    """Return an environment's outputs as a model. Raises OutputsError with one sentence that names all missing keys."""
+    """Return an environment's outputs as a model. Raises OutputsError with one sentence about all missing keys."""
     try:
         return EnvironmentOutputs.model_validate({"environment": environment, **outputs})
     except ValidationError as error:

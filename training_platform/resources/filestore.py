@@ -1,8 +1,8 @@
-"""Filestore: instances with their one share, snapshots and backups, and the StorageClasses by which clusters use them.
+"""Filestore: instances with one share, their snapshots and backups, and the StorageClasses of clusters.
 
-Teams may claim volumes of the classes that a stack file declares, and of no other class of Filestore. A claim below the
-smallest size of its tier gets that size, so both the number of claims and their GiB are limited. Even so, claims that
-are too small can take up to twice the GiB that are counted. Source: Filestore CSI driver 2edb466 (2026-06-24).
+Teams may claim volumes only of the Filestore classes that a stack file declares. A claim below the minimum size of its
+tier gets the minimum size, so both the number of claims and their total GiB are limited. Even so, claims that are too
+small can use up to twice the GiB that are counted. Source: Filestore CSI driver 2edb466 (2026-06-24).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PlannedInstance(NamedTuple):
-    """An instance of Filestore or Managed Lustre: its name in the API, and the address that clients mount."""
+    """An instance of Filestore or Managed Lustre: its name in the API, and the IP address that clients mount."""
 
     instance: str
     ip: Any
@@ -48,11 +48,12 @@ def filestore_resources(
     services: Resource | None = None,
     services_range: Any = None,
 ) -> PlannedInstance:
-    """Add an instance with its one share, its snapshots, and its backups on a schedule.
+    """Add an instance with its one share, its snapshots, and its scheduled backups.
 
-    Its data is lost if tier, network, protocol, location, the share's name or the key, which is in its name, change.
-    Its name, ``{environment}-{key}``, and all other outputs but the address are known before it exists. ``services`` is
-    the VPC's private service access and ``services_range`` the name of its addresses, if it has them.
+    Its data is lost if its tier, network, protocol or location, the share's name, or its key in the stack file changes.
+    Its name is ``{environment}-{key}``. All outputs except the address are known before the instance exists.
+    ``services`` is the VPC's private service access and ``services_range`` the name of its address range, if the VPC
+    has them.
     """
     # An instance that joins by private service access needs it first, which the network's name does not imply.
     joined = [services] if services and spec.connection == "private-service-access" else []
@@ -70,15 +71,15 @@ def filestore_resources(
 
 
 def filestore_address(networks: Sequence[Mapping[str, Any]], _id: str) -> str:
-    """Return the address of an instance. It is empty only for mocks in tests: every real instance has one."""
+    """Return the address of an instance. It is empty only for mocks in tests; every real instance has one."""
     addresses = [str(address) for network in networks for address in network.get("ip_addresses") or ()]
     return addresses[0] if addresses else ""
 
 
 def filestore_instance(key: str, spec: FilestoreSpec, scope: Scope, network: Any, services: Any) -> Resource:
-    """Return an instance; ``network`` is the VPC's name or id, which are the same to the provider.
+    """Return an instance. ``network`` is the name or id of the VPC; the provider accepts both.
 
-    ``services`` is the name of the VPC's range for private service access, if the environment has one.
+    ``services`` is the name of the VPC's address range for private service access, if the environment has one.
     """
     protected = scope.deletion_protection and spec.deletion_protection
     options = _options(protected=protected)
@@ -109,7 +110,7 @@ def instance_name(environment: str, key: str) -> str:
 
 
 def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: Any) -> Iterator[Resource]:
-    """Yield an instance's snapshots: its files as they were when the name was added to the stack file."""
+    """Yield an instance's snapshots. A snapshot contains the files at the time its name was added to the stack file."""
     for name in spec.snapshots:
         yield gcp.filestore_snapshot(
             f"{declared_name('filestore', key)}-snapshot-{name}",
@@ -122,7 +123,7 @@ def filestore_snapshots(key: str, spec: FilestoreSpec, scope: Scope, instance: A
 
 
 def _share(spec: FilestoreSpec) -> filestore.InstanceFileSharesArgsDict:
-    """Return the one share; despite its name, ``capacity_gb`` counts GiB."""
+    """Return the instance's only share. Despite its name, ``capacity_gb`` counts GiB."""
     in_vault = "/backupVaults/" in (spec.restore_from or "")
     return {
         "name": spec.share,
@@ -153,7 +154,7 @@ def _performance(spec: FilestoreSpec) -> filestore.InstancePerformanceConfigArgs
 
 
 def _network(spec: FilestoreSpec, vpc: Any, services: Any) -> Network:
-    """Return an instance's connection to the VPC; Google Cloud picks its address range unless the file does."""
+    """Return an instance's connection to the VPC. Google Cloud chooses its address range unless the file does."""
     private = spec.connection == "private-service-access"
     return {
         "network": vpc,
@@ -185,7 +186,7 @@ DAY_SECONDS = 86_400
 
 
 def backup_vault(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scope: Scope) -> Resource:
-    """Return the vault of an instance's backups, in its region but apart from the instance."""
+    """Return the vault of an instance's backups. It is in the instance's region but independent of the instance."""
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
     return gcp.backup_vault(
         f"{declared_name('filestore', key)}-vault",
@@ -223,7 +224,7 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
 
 
 def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Resource:
-    """Return the association of an instance with a backup plan; both by their ids."""
+    """Return the association of an instance with a backup plan; both are given by id."""
     # To the provider these are updates, but the API's document calls the instance immutable, and a plan that is used
     # cannot be deleted.
     options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
@@ -286,10 +287,11 @@ def storage_class(
     shares: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Resource:
-    """Return a StorageClass of one Filestore tier, called ``filestore-{tier}`` unless it has a name of its own.
+    """Return a StorageClass of one Filestore tier, named ``filestore-{tier}`` unless it has its own name.
 
-    ``name`` is the component's. ``network`` is the VPC's name, without project or path, or the id of another project's
-    VPC, which instances then join by private service access. ``shares`` are parameters of shares of an instance.
+    ``name`` is the component's name. ``network`` is the VPC's name without project or path. It can also be the id of a
+    VPC in another project, which instances then join by private service access. ``shares`` are parameters for several
+    shares on an instance.
     """
     metadata: dict[str, Any] = {"name": class_name or tier_class(tier), "labels": scope.kubernetes_labels}
     if annotations:
@@ -323,7 +325,7 @@ def storage_class(
 def cluster_classes(
     name: str, cluster: ClusterSpec, scope: Scope, environment: Environment, network: Any
 ) -> Iterator[Resource]:
-    """Yield a cluster's StorageClasses: those of tiers, then the stack file's."""
+    """Yield a cluster's StorageClasses: first those of tiers, then those of the stack file."""
     cluster_class = partial(
         storage_class,
         scope=scope,
@@ -344,12 +346,12 @@ def cluster_classes(
 
 
 def kubernetes_class(key: str) -> str:
-    """Return the name of a class in its clusters; no class of GKE's has this prefix."""
+    """Return the name of a class in its clusters. No class of GKE has this prefix."""
     return f"files-{key}"
 
 
 def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
-    """Return the parameters by which claims share instances; ``key`` is the class's, which has its own instances.
+    """Return the parameters with which claims share instances. The class with this ``key`` has its own instances.
 
     Source: Filestore CSI driver 2edb466 (2026-06-24), ``multishare_controller.go``; GKE docs, Filestore multishares.
     """
@@ -362,9 +364,9 @@ def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
 def claim_limits(
     classes: Mapping[str, FileClassSpec], team: str, further_classes: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Return a team's limits for claims of each class, as the ``hard`` part of a ResourceQuota.
+    """Return a team's limits for claims of each class, for the field ``hard`` of a ResourceQuota.
 
-    ``further_classes`` are further classes that it may not claim, beside GKE's.
+    ``further_classes`` are additional classes that the team may not claim, as it may not claim GKE's classes.
     """
     of_class = "{}.storageclass.storage.k8s.io/{}".format
     limits = {of_class(name, "requests.storage"): "0Gi" for name in (*GKE_CLASSES, *further_classes)}
@@ -378,14 +380,14 @@ def claim_limits(
 
 
 def most_gib(spec: FileClassSpec) -> int:
-    """Return the most GiB of instances that claims of all teams create together, in the steps of the tier."""
+    """Return the maximum GiB of instances that claims of all teams can create, in steps of the tier."""
     smallest, _, step = FILESTORE_TIERS[spec.tier].bands[0]
     claimed = [sum(spec.teams.values())] if spec.multishare else list(spec.teams.values())
     return sum(max(smallest, -(-gib // step) * step) for gib in claimed if gib)
 
 
 def class_annotations(spec: FileClassSpec, location: str) -> dict[str, str]:
-    """Return the annotations of a class: the most GiB of the instances that claims create, and their location."""
+    """Return the annotations of a class: the maximum GiB of instances that claims create, and their location."""
     return {MOST: str(most_gib(spec)), LOCATION: location}
 
 
@@ -395,9 +397,9 @@ def tier_class(tier: str) -> str:
 
 
 def class_tiers(environment: Environment, cluster: ClusterSpec) -> tuple[str, ...]:
-    """Return the tiers with a class in a cluster: those of the environment's instances that its pods mount.
+    """Return the tiers that have a class in a cluster: the tiers of the environment's instances that its pods mount.
 
-    Only the platform's own namespaces may claim from these classes.
+    Only the platform's own namespaces may claim volumes of these classes.
     """
     return tuple(sorted({instance.tier for instance in environment.filestore.values() if reaches(instance, cluster)}))
 

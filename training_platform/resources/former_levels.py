@@ -1,4 +1,4 @@
-"""The components that resources were below in the last version, as aliases of what they are below now."""
+"""Aliases for resources that had different parent components in the previous version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE: Final = "training-platform"
 
 
 def add_former_levels(plan: Plan) -> None:
-    """Add the aliases by which an update of the last version's stack changes none of its resources."""
+    """Add aliases with which an update of the previous version's stack changes none of its resources."""
     for node in plan.nodes():
         names = [None, *(alias.name for alias in node.aliases)]
         for types in former_types((*parent_types(node), node.type)):
@@ -25,7 +25,7 @@ def add_former_levels(plan: Plan) -> None:
 
 @cache
 def former_types(types: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return what a resource or component was, each time as the types from the outermost component to its own."""
+    """Return what a resource or component used to be: tuples of types, from the outermost component to its own."""
     return _table().get(types, ())
 
 
@@ -35,5 +35,5 @@ def _table() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
 
 
 def _types(text: str) -> tuple[str, ...]:
-    """Return types as Pulumi has them; ours are written without their package."""
+    """Return types in Pulumi's form; our own types are written without their package."""
     return tuple(part if part.count(":") == 2 else f"{_PACKAGE}:{part}" for part in text.split(_BETWEEN))

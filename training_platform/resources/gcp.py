@@ -1,8 +1,8 @@
-"""Resources of Google Cloud: to the type checker each function takes the provider's own parameters.
+"""Resources of Google Cloud. For the type checker, each function has the parameters of the provider's class.
 
 ``gcp.network("network-vpc", options, project=..., mtu=...)`` is a resource of a plan. mypy reports inputs that
-``pulumi_gcp.compute.Network`` lacks, in blocks too. The provider is not imported: that would take several times as long
-as a check.
+``pulumi_gcp.compute.Network`` does not have, also inside blocks. The provider is not imported, because importing it
+would take several times as long as a check.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Inputs = ParamSpec("Inputs")
 
 
 class Create(Protocol[Inputs]):
-    """Returns a resource of one type, called ``name`` in the plan."""
+    """A function that returns a resource of one type, with the given ``name`` in the plan."""
 
     def __call__(self, name: str, options: Options = PLAIN, /, *args: Inputs.args, **inputs: Inputs.kwargs) -> Resource:
         """Return the resource."""
@@ -95,9 +95,9 @@ def declares(
     resource_type: str,
     _provider_class: Callable[[], Callable[Concatenate[str, pulumi.ResourceOptions | None, Inputs], Any]],
 ) -> Create[Inputs]:
-    """Return the function for a type; only the type checker looks at the provider's class.
+    """Return the function for a type. Only the type checker uses the provider's class.
 
-    It is given by a function that nobody calls, ``lambda: pubsub.Topic``, so that the provider is not imported.
+    The class is passed as a function that is never called, ``lambda: pubsub.Topic``, so the provider is not imported.
     """
 
     def create(name: str, options: Options = PLAIN, /, *positional: Any, **inputs: Any) -> Resource:

@@ -1,4 +1,4 @@
-"""A GKE cluster, private and empty: maintenance, auto-provisioning, kubeconfig, and the account of its nodes."""
+"""A private GKE cluster without node pools: maintenance, auto-provisioning, kubeconfig, and node service account."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def gke_cluster(
 ) -> Resource:
     """Return a cluster; ``key`` is its key in the stack file. Other arguments may be outputs of resources.
 
-    ``lustre`` says whether it has the driver of Managed Lustre.
+    ``lustre`` says whether the cluster has the Managed Lustre driver.
     """
     ranges = own_ranges(spec)
     key_name = scope.key(spec.location)
@@ -135,12 +135,15 @@ _REPLACEABLE = (
 
 
 def cluster_name(scope: Scope, cluster: str, spec: ClusterSpec) -> str:
-    """Return a cluster's name in Google Cloud, at most 40 characters: ``{environment}-{cluster}``, or its owner's."""
+    """Return a cluster's name in Google Cloud: ``{environment}-{cluster}``, or the name of an existing cluster.
+
+    It has at most 40 characters.
+    """
     return spec.existing or f"{scope.environment}-{cluster}"
 
 
 def is_frozen(cluster: ClusterSpec) -> bool:
-    """Whether upgrades of nodes and to minor versions wait for the end of support."""
+    """Return True if node upgrades and minor version upgrades are postponed until the end of support."""
     freeze = cluster.maintenance.upgrade_freeze
     return bool(cluster.node_pools) if freeze is None else freeze
 
@@ -148,8 +151,8 @@ def is_frozen(cluster: ClusterSpec) -> bool:
 def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePolicyArgsDict:
     """Return the maintenance window and its exclusions, in UTC.
 
-    With accelerators, nodes and minor versions are not upgraded until the end of support: an upgrade recreates slices
-    while jobs run on them. The control plane still gets patches.
+    With accelerators, node upgrades and minor version upgrades are postponed until the end of support, because an
+    upgrade recreates slices while jobs run on them. The control plane still gets patches.
     """
     spec = cluster.maintenance
     freeze: Exclusion = {
@@ -176,7 +179,7 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
 
 
 def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict:
-    """Return the storage drivers, with Managed Lustre's if data is on it, and TPU 7x's slice controller if used."""
+    """Return the storage drivers, with Managed Lustre's if it is used, and TPU 7x's slice controller if it is used."""
     return {
         "gcs_fuse_csi_driver_config": {"enabled": True},
         "gcp_filestore_csi_driver_config": {"enabled": True},
@@ -187,9 +190,9 @@ def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict
 
 
 def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
-    """Return the nodes of the default pool, which GKE removes once the cluster exists.
+    """Return the nodes of the default pool, which GKE removes after creating the cluster.
 
-    The account is ours, since an organisation may have disabled the default one.
+    They use our own service account, since an organisation may have disabled the default one.
     """
     system = spec.system_pool
     return {
@@ -223,7 +226,7 @@ _PROFILE = "OPTIMIZE_UTILIZATION"  # idle nodes of all pools are deleted soon
 def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | None = None) -> Autoscaling:
     """Return a cluster's autoscaling profile and its auto-provisioning, which is off without limits in the file.
 
-    ``key`` encrypts the disks of new pools; None for Google's own keys.
+    ``key`` encrypts the disks of new pools; None means Google's own keys.
     """
     spec = cluster.auto_provisioning
     if spec is None:
@@ -245,9 +248,9 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
 
 
 def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:
-    """Return the settings that auto-provisioned pools share with ours, as far as the defaults have fields for them.
+    """Return the settings that auto-provisioned pools share with ours, as far as GKE's defaults have these fields.
 
-    The disk type is always set: most accelerators do not accept the provider's default.
+    The disk type is always set, because most accelerators do not accept the provider's default.
     """
     return {
         "service_account": service_account,
@@ -272,15 +275,15 @@ def cluster_identifier(project: str, location: str, cluster_name: str) -> str:
 
 
 def context_name(project: str, location: str, cluster_name: str) -> str:
-    """Return the context that ``gcloud container clusters get-credentials`` writes into a kubeconfig."""
+    """Return the name of the context that ``gcloud container clusters get-credentials`` writes into a kubeconfig."""
     return f"gke_{project}_{location}_{cluster_name}"
 
 
 def kubeconfig(endpoint: str) -> str:
     """Return a kubeconfig for the host name of a DNS-based endpoint, as JSON.
 
-    It has no secret: gke-gcloud-auth-plugin gets a token of the identity that runs Pulumi. It has no certificate
-    authority either, since the endpoint presents a certificate that every machine trusts (unverified).
+    It contains no secret: gke-gcloud-auth-plugin gets a token of the identity that runs Pulumi. It contains no
+    certificate authority either, because the endpoint presents a certificate that every machine trusts (unverified).
     """
     login = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
@@ -311,11 +314,11 @@ NODE_ROLES = (
 
 
 class NodeAccount(NamedTuple):
-    """The account of an environment's nodes: its e-mail, and the bindings that have to exist before nodes start.
+    """The service account of an environment's nodes: its e-mail, and the bindings that must exist before nodes start.
 
-    A node that starts without the bindings cannot join its cluster or pull an image, so whatever starts nodes waits for
-    them. The e-mail does not depend on them: a role added later would make it unknown during the preview, and every
-    pool would look replaced.
+    A node that starts without the bindings cannot join its cluster or pull an image, so everything that starts nodes
+    waits for them. The e-mail does not depend on the bindings. If it did, a role added later would make it unknown
+    during the preview, and every pool would appear to be replaced.
     """
 
     email: Any
@@ -323,14 +326,14 @@ class NodeAccount(NamedTuple):
 
 
 def node_account_resources(name: str, scope: Scope, into: Component) -> NodeAccount:
-    """Add the account of an environment's nodes, with only the roles that nodes need."""
+    """Add the service account of an environment's nodes, with only the roles that nodes need."""
     account = into.add(node_account(name, scope))
     roles = [into.add(role) for role in node_roles(name, scope, account.output("member"))]
     return NodeAccount(account.output("email"), roles)
 
 
 def node_account(name: str, scope: Scope) -> Resource:
-    """Return the account of an environment's nodes; ``name`` is the component's."""
+    """Return the service account of an environment's nodes; ``name`` is the component's name."""
     return gcp.service_account(
         f"{name}-account",
         project=scope.project,
@@ -341,7 +344,7 @@ def node_account(name: str, scope: Scope) -> Resource:
 
 
 def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Resource]:
-    """Yield the roles of the nodes' account: only those that nodes need."""
+    """Yield the roles of the node service account: only those that nodes need."""
     for role in NODE_ROLES:
         yield gcp.iam_member(f"{name}-{role.removeprefix('roles/')}", project=scope.project, role=role, member=member)
 
@@ -355,7 +358,7 @@ FURTHER_ADMIN_ROLES = ("roles/viewer", "roles/serviceusage.serviceUsageConsumer"
 
 
 def cluster_admins(into: Component, scope: Scope, admins: Iterable[str]) -> None:
-    """Add the administrators of all clusters in an environment's project; a repeated member counts once."""
+    """Add the administrators of all clusters in an environment's project, without duplicates."""
     for member in sorted(set(admins)):
         name = f"{into.name}-{member_key(member)}"
         into.add(gcp.iam_member(name, project=scope.project, role=ADMIN_ROLE, member=member))
@@ -367,25 +370,25 @@ def cluster_admins(into: Component, scope: Scope, admins: Iterable[str]) -> None
 def member_key(member: str) -> str:
     """Return a name for an IAM member that depends only on the member, so adding others does not change it.
 
-    ``group:ml-platform@example.com`` is ``ml-platform-`` and 8 digits of a hash of the whole.
+    ``group:ml-platform@example.com`` becomes ``ml-platform-`` and 8 digits of a hash of the whole member.
     """
     readable = re.sub(r"[^a-z0-9]+", "-", member.partition(":")[2].partition("@")[0].lower()).strip("-")
     return f"{readable}-{hashlib.sha256(member.encode()).hexdigest()[:8]}"
 
 
 def read_cluster(name: str, scope: Scope, location: str, cluster: str) -> Resource:
-    """Return a cluster that this stack does not manage, as it is in Google Cloud; ``name`` is the resource's."""
+    """Return an existing cluster that this stack does not manage; ``name`` is the resource's name."""
     return Resource(type=CLUSTER, name=name, inputs={}, read_id=cluster_identifier(scope.project, location, cluster))
 
 
 def dns_endpoint(config: Mapping[str, Any] | None, _id: str) -> str:
-    """Return the host name in GKE's response. It is empty only for mocks: every planned cluster has one."""
+    """Return the host name in GKE's response. It is empty only for mocks in tests; every planned cluster has one."""
     dns_config = (config or {}).get("dns_endpoint_config") or {}
     return str(dns_config.get("endpoint") or "")
 
 
 def existing_endpoint(config: Mapping[str, Any] | None, cluster_id: str) -> str:
-    """Return the endpoint of an existing cluster. Raises ValueError if its owner switched it off."""
+    """Return the endpoint of an existing cluster. Raises ValueError if its owner disabled the endpoint."""
     endpoint = dns_endpoint(config, cluster_id)
     if not endpoint:
         raise ValueError(f"{cluster_id} has no DNS-based control-plane endpoint")

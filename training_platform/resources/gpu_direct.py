@@ -1,13 +1,14 @@
-"""GPUDirect: the folders and devices of its node that a pod gets for the network between GPUs.
+"""GPUDirect: the folders and devices of its node that a pod needs for the network between GPUs.
 
-A pod gets folders of its node and a daemon beside the training. The daemons of TCPX and TCPXO have NET_ADMIN and the
-devices that GKE's device injector gives them, and are not privileged. They run as root with /sys and /proc/sys of the
-node writable, as in every upstream manifest, including the newest of both kinds (98c85a6 and 16434ec); no page says
-whether less would do. Admission in team namespaces therefore accepts exactly these containers, before the training, and
-no others with such rights.
+A pod mounts folders of its node and runs a daemon next to the training container. The daemons of TCPX and TCPXO have
+NET_ADMIN and the devices from GKE's device injector, and are not privileged. They run as root with the node's /sys and
+/proc/sys writable, as in every upstream manifest, including the newest of both kinds (98c85a6 and 16434ec). No page
+says whether less would work. Admission in team namespaces therefore accepts exactly these containers, before the
+training container, and no others with such permissions.
+
 Sources: GoogleCloudPlatform/container-engine-accelerators 992db81, nccl-test-unprivileged-without-hostnetwork.yaml in
 gpudirect-tcpx and gpudirect-tcpxo, nccl-test*.yaml in gpudirect-rdma, nri_device_injector; read 2026-11-22 and -24.
-None of it was seen to run; that libraries can be mounted read-only is our choice (unverified).
+None of this was tested on GKE. Mounting libraries read-only is our own choice (unverified).
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _GPU_DEVICES = (*(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiact
 
 @dataclass(frozen=True, kw_only=True)
 class NodeAccess:
-    """A pod's access to its node; ``mounts`` and ``capabilities`` belong to the container that trains.
+    """A pod's access to its node. ``mounts`` and ``capabilities`` belong to the container that trains.
 
-    ``devices`` are the node's devices, by the name of the daemon that gets them.
+    ``devices`` are the node's devices, keyed by the name of the daemon that gets them.
     """
 
     volumes: tuple[dict[str, Any], ...]
@@ -58,14 +59,14 @@ class NodeAccess:
 
 
 def access(kind: str, images: Mapping[str, str]) -> NodeAccess:
-    """Return the access of pods with ``TCPX``, ``TCPXO`` or ``RDMA``; ``images`` are by name in the catalogue."""
+    """Return the access of pods with ``TCPX``, ``TCPXO`` or ``RDMA``; ``images`` are keyed by catalogue name."""
     return _ACCESS[kind](images)
 
 
 def pod_fabric(pool: ExpandedPool) -> str | None:
-    """Return the fabric of a pool's pods; pods that share a GPU need none.
+    """Return the fabric of a pool's pods, or None. Pods that share a GPU need no fabric.
 
-    Pools that GKE creates have one only with DRANET.
+    Pools that GKE creates have a fabric only with DRANET.
     """
     has_networks = bool(pool.gke_pools or pool.network_devices)
     return fabric_name(pool) if has_networks and pool.places_per_gpu == 1 else None
@@ -125,7 +126,7 @@ def _rdma(_images: Mapping[str, str]) -> NodeAccess:
 
 
 def _sidecar(daemon: dict[str, Any], capabilities: tuple[str, ...], *mounts: dict[str, Any]) -> dict[str, Any]:
-    """Return a container that starts before the training and ends with it: an init container that always restarts."""
+    """Return a sidecar, which starts before the training and ends with it: an init container that always restarts."""
     node_mounts = (_mount("libraries", LIBRARIES), _mount("sys", "/hostsysfs"), _mount("proc-sys", "/hostprocsysfs"))
     rights = {"capabilities": {"add": list(capabilities)}}
     return {**daemon, "restartPolicy": "Always", "securityContext": rights, "volumeMounts": [*node_mounts, *mounts]}

@@ -1,4 +1,4 @@
-"""The VPCs between the GPUs of different VMs: a subnet for each network card, and a firewall rule."""
+"""The VPCs between the GPUs of different VMs, with a subnet for each NIC and a firewall rule."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _OF_A_NETWORK = replace(_OPTIONS, replace_on_changes=("network",))
 
 
 class GpuNetworks(NamedTuple):
-    """Names of VPCs and of subnets in Google Cloud, by the fabric's names of VPCs and cards."""
+    """The names of VPCs and subnets in Google Cloud, keyed by the names of VPCs and NICs in the fabric."""
 
     networks: dict[str, Any]
     subnetworks: dict[str, Any]
 
 
 def gpu_network_resources(scope: Scope, cluster: str, fabric: GpuFabric, into: Component) -> GpuNetworks:
-    """Add the VPCs of one kind of GPUDirect in a cluster, by its key. Only nodes use them; nothing leaves them."""
+    """Add the VPCs of one kind of GPUDirect in a cluster, given by its key. Only nodes use these isolated networks."""
     networks: dict[str, Any] = {}
     subnetworks: dict[str, Any] = {}
     for part in fabric.vpcs:
@@ -46,7 +46,7 @@ def gpu_network_resources(scope: Scope, cluster: str, fabric: GpuFabric, into: C
 
 
 def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Resource:
-    """Return one VPC, which Kubernetes refers to by its name; ``cluster`` is the cluster's key."""
+    """Return one VPC, which Kubernetes refers to by name; ``cluster`` is the cluster's key."""
     profile = f"projects/{scope.project}/global/networkProfiles/{vpc.profile}" if vpc.profile else None
     return gcp.network(
         f"{_logical_name(fabric, vpc.name)}-vpc",
@@ -60,7 +60,7 @@ def gpu_vpc(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc) -> Resou
 
 
 def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network: Any) -> Resource:
-    """Return the subnet of one network card."""
+    """Return the subnet of one NIC."""
     return gcp.subnetwork(
         f"{_logical_name(fabric, nic.name)}-subnet",
         _OPTIONS,
@@ -73,7 +73,7 @@ def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network:
 
 
 def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Resource | None:
-    """Return the rule that lets the GPUs of a VPC reach each other; VPCs for RDMA do not support firewall rules."""
+    """Return the firewall rule that allows traffic between a VPC's GPUs; None for RDMA, which supports no rules."""
     if vpc.profile is not None:
         return None
     name = f"{_logical_name(fabric, vpc.name)}-internal"
@@ -91,7 +91,7 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
 
 
 def gpu_nics(scope: Scope, cluster: str, fabrics: Mapping[str, GpuFabric], pool: ExpandedPool) -> list[CardInputs]:
-    """Return the networks of the additional network cards of a pool's VMs; empty if they have none."""
+    """Return the networks of the additional NICs of a pool's VMs; empty if they have none."""
     fabric = fabrics.get(fabric_name(pool) or "")
     if fabric is None:
         return []
