@@ -1,12 +1,18 @@
-"""Networks between GPUs for pods: the objects that name them, and the software on the nodes.
+"""Networks between GPUs for pods: the Kubernetes objects for them, and the software on the nodes.
 
 A pod requests a network in the annotation ``networking.gke.io/interfaces``, by the name of its Network object. A
-DaemonSet runs the image that installs the software, and then waits. Jobs on A3 High and A3 Mega also start a daemon of
-their own beside the training, which is not installed here.
-Sources: GKE docs, GPUDirect and multi-networking; GoogleCloudPlatform/gke-networking-api 34c617f (2025-12-12), the
-types of both objects, with which every field written here was compared, and a test holds the names;
-GoogleCloudPlatform/container-engine-accelerators, the installers in gpudirect-tcpx, gpudirect-tcpxo and
-gpudirect-rdma, with what each image expects of its node; read 2026-11-21. None of it was seen to run.
+DaemonSet runs the image that installs the software and then waits. Jobs on A3 High and A3 Mega also run their own
+daemon next to the training container, which is not installed here.
+
+Sources, read 2026-11-21:
+
+- GKE docs, GPUDirect and multi-networking.
+- GoogleCloudPlatform/gke-networking-api 34c617f (2025-12-12): the types of both objects. Every field written
+  here was compared with them, and a test checks the names.
+- GoogleCloudPlatform/container-engine-accelerators: the installers in gpudirect-tcpx, gpudirect-tcpxo and
+  gpudirect-rdma, and what each image expects of its node.
+
+None of this was tested on GKE.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ PARAMETERS = "GKENetworkParamSet"
 
 
 def gpu_network_objects(into: Component, scope: Scope, fabric: GpuFabric, networks: GpuNetworks) -> None:
-    """Add the Kubernetes side of the networks of one kind of GPUDirect in one cluster."""
+    """Add the Kubernetes objects for the networks of one kind of GPUDirect in one cluster."""
     for vpc in fabric.vpcs:
         mode = "NetDevice" if vpc.profile is None else "RDMA"
         for nic in vpc.nics:
@@ -47,9 +53,10 @@ def gpu_network_objects(into: Component, scope: Scope, fabric: GpuFabric, networ
 
 
 def add_installers(levels: Mapping[GpuFabric, Component], scope: Scope, images: Mapping[str, str]) -> None:
-    """Add the installers of each model of GPU in a cluster, once for all zones; ``images`` are the stack file's.
+    """Add the installers for each GPU model in a cluster, once for all zones; ``images`` are from the stack file.
 
-    ``levels`` are those of the networks. The name has no zone, so that a pool that moves leaves the installer alone.
+    ``levels`` are the components of the networks. The installer's name contains no zone, so moving a pool does not
+    change the installer.
     """
     images = {**IMAGES, **images}
     levels_of_gpu: dict[str, list[tuple[GpuFabric, Component]]] = {}
@@ -92,7 +99,7 @@ done
 
 @dataclass(frozen=True, kw_only=True)
 class _Software:
-    """The installer of a kind of GPUDirect: folders of the node with their paths in the image, and files to copy."""
+    """The installer for a kind of GPUDirect: folders of the node with their paths in the image, and files to copy."""
 
     image: str  # name in the catalogue
     folders: Mapping[str, tuple[str, str]]  # volume -> path on the node, path in the container
@@ -136,7 +143,7 @@ def installer(
     gpu: str,
     images: Mapping[str, str],
 ) -> Resource:
-    """Return the installer for nodes with one model of GPU, by the label that GKE gives them."""
+    """Return the installer for nodes with one GPU model, selected by GKE's node label."""
     software = _SOFTWARE[gpudirect]
     called = f"nccl-{gpudirect.lower()}-installer-{gpu.removeprefix('nvidia-')}"
     image = images[software.image + (ARM if gpu in _ARM_HOSTS else "")]
@@ -144,7 +151,7 @@ def installer(
 
 
 def device_injector(name: str, scope: Scope, *, gpu: str, images: Mapping[str, str]) -> Resource:
-    """Return the DaemonSet that gives daemons the devices of a pod's annotation: any, so admission limits them.
+    """Return the DaemonSet that gives a pod the devices in its annotation. It gives any device; admission limits them.
 
     Source: container-engine-accelerators 992db81, nri_device_injector, read 2026-11-22.
     """
@@ -182,7 +189,7 @@ def _on_every_node(name: str, scope: Scope, called: str, pod_spec: dict[str, Any
 
 
 def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) -> dict[str, Any]:
-    """Return the pod for every node with these GPUs: init containers that install the software, and one that idles."""
+    """Return the pod for every node with these GPUs: init containers install the software, and one container idles."""
     folders = software.folders.items()
     steps = ["set -e", f"chmod 755 {ENTRY}", f"{ENTRY} install --install-nccl"]
     steps += [f"mkdir -p {target} && cp -r {source}/. {target}" for source, target in software.copies]
@@ -214,7 +221,7 @@ def resources(cpu: str, memory: str, most_cpu: str, most_memory: str) -> dict[st
 
 
 def _every_node(gpu: str) -> dict[str, Any]:
-    """Return the scheduling of a pod on each node with these GPUs, before and beside everything else."""
+    """Return the scheduling of a pod on each node with these GPUs: highest priority, and all taints tolerated."""
     return {
         "priorityClassName": "system-node-critical",
         "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
@@ -226,7 +233,7 @@ def _every_node(gpu: str) -> dict[str, Any]:
 
 
 def _preparing(script: str | None, image: str) -> list[dict[str, Any]]:
-    """Return the container that runs a script in the host's namespaces; its image has ``nsenter``."""
+    """Return the container that runs a script in the host's namespaces. Its image must have ``nsenter``."""
     if script is None:
         return []
     command = ["nsenter", "--target", "1", "--all", "--", "sh", "-c", script]

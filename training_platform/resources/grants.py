@@ -1,7 +1,8 @@
-"""The grants of a plan: which member holds which role on which resource, as IAM will have them.
+"""The grants of a plan: which member has which role on which resource, as IAM will have them.
 
-A preview does not know the addresses of accounts that the plan itself creates. They follow from id and project, so
-grants contain them. A project's number, which only Google knows, is its id in braces: ``service-{example-train}@``.
+A preview does not know the e-mail addresses of service accounts that the plan itself creates. They can be derived from
+id and project, so grants contain them. Only Google knows a project's number, so it is written as the project id in
+braces: ``service-{example-train}@``.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from training_platform.resources.stack_resource import UNKNOWN
 class Grant:
     """A role of one member on one resource.
 
-    ``principal`` is spelt as a member of IAM: ``group:vision@example.com``. ``role`` is
-    ``roles/storage.objectUser``, or ``projects/{project}/roles/{id}`` for a custom one. ``resource`` is relative:
-    ``projects/{project}``, ``projects/{project}/secrets/{id}``, or ``buckets/{name}`` for a bucket, since its name is
-    globally unique. A part that is unknown before deployment is ``?``. ``permissions`` are those of a custom role, of
-    ours or in the same plan, None for any other. ``condition`` is its expression, empty without one. ``planned_as`` is
-    the resource of the plan.
+    - ``principal`` is written as an IAM member: ``group:vision@example.com``.
+    - ``role`` is ``roles/storage.objectUser``, or ``projects/{project}/roles/{id}`` for a custom role.
+    - ``resource`` is relative: ``projects/{project}``, ``projects/{project}/secrets/{id}``, or ``buckets/{name}``
+      for a bucket, because its name is globally unique. A part that is unknown before deployment is ``?``.
+    - ``permissions`` are those of a custom role if it is one of ours or in the same plan, otherwise None.
+    - ``condition`` is the expression of its condition, empty without one.
+    - ``planned_as`` is the resource of the plan.
     """
 
     principal: str
@@ -47,16 +49,16 @@ _RESOURCES: Mapping[str, str] = {
     resource_types.LOG_VIEW_MEMBER: "{parent}/locations/{location}/buckets/{bucket}/views/{name}",
     resource_types.CRYPTO_KEY_MEMBER: "{crypto_key_id}",
 }
-"""The resource of a grant, by its type with one member, with the grant's inputs in braces."""
+"""The resource of a grant, keyed by the resource type for a single member; the grant's inputs are in braces."""
 
 
 def is_grant(resource_type: str) -> bool:
-    """Whether resources of a type are roles of members."""
+    """Return True if resources of this type grant roles to members."""
     return resource_type.replace("Binding", "Member") in _RESOURCES
 
 
 def plan_grants(plan: Plan) -> list[Grant]:
-    """Return the grants of a plan, in its order."""
+    """Return the grants of a plan, in the order of the plan."""
     resources = list(plan.resources())
     custom = {
         _custom_role_name(role): frozenset(role.inputs.get("permissions", ()))
@@ -88,7 +90,7 @@ def _grants(resource: Resource, custom: Mapping[str, frozenset[str]]) -> Iterato
 
 
 def _resolved(value: Any) -> Any:
-    """Return a value in which outputs are resolved, also names of new accounts and roles that a preview lacks."""
+    """Return a value with resolved outputs, including names of new accounts and roles that previews do not know."""
     if isinstance(value, Mapping):
         return {key: _resolved(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -102,7 +104,7 @@ def _resolved(value: Any) -> Any:
 
 
 def _output(reference: Reference) -> Any:
-    """Return an output of a resource: formed by IAM's rules for names, or else as a preview knows it."""
+    """Return an output of a resource: derived from IAM's naming rules if possible, otherwise as in a preview."""
     resource = reference.resource
     path = reference.path
     inputs = defaultdict[str, Any](lambda: "?", resource.inputs)

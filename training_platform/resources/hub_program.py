@@ -1,6 +1,6 @@
-"""Runs in the hub, after the chart's own configuration: it selects each user's profiles and reads the OAuth secret.
+"""Runs in the hub after the chart's own configuration. It selects each user's profiles and reads the OAuth secret.
 
-Standard library only; the account's token comes from the metadata server.
+It uses only the standard library. The service account's token is from the metadata server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def call(url: str, headers: dict[str, str]) -> Any:
 
 
 def secret(version: str) -> str:
-    """Return the value of a version of a secret, ``projects/*/secrets/*/versions/*``."""
+    """Return the value of a secret version, ``projects/*/secrets/*/versions/*``."""
     token = call(TOKEN_URL, {"Metadata-Flavor": "Google"})["access_token"]
     payload = call(f"{SECRETS}/{version}:access", {"Authorization": f"Bearer {token}"})["payload"]
     return base64.b64decode(payload["data"]).decode().strip()
@@ -35,7 +35,8 @@ def secret(version: str) -> str:
 async def add_own_data(spawner: Any, pod: Any, environment_claims: list[str]) -> Any:
     """Add a team's own data sets to its notebook: buckets with claims in the team's namespace.
 
-    The environment's file does not have them. Its own data sets are in the profile, if the notebook may have them.
+    The environment's file does not contain them. The environment's own data sets are in the profile, if the notebook
+    may use them.
     """
     if spawner.namespace == HUB_NAMESPACE:
         return pod
@@ -59,7 +60,7 @@ async def add_own_data(spawner: Any, pod: Any, environment_claims: list[str]) ->
 
 
 def configure(c: Any, common: list[dict[str, Any]], custom: dict[str, Any]) -> None:
-    """Change the hub's configuration ``c``; ``common`` are everybody's profiles, ``custom`` the chart's values."""
+    """Change the hub's configuration ``c``. ``common`` are the profiles of all users, ``custom`` the chart's values."""
     teams = custom.get("teamProfiles", [])
 
     def profiles(spawner: Any) -> list[dict[str, Any]]:

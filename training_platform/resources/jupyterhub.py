@@ -1,8 +1,9 @@
-"""JupyterHub in one cluster: the values of its chart, and its gateway from the internet.
+"""JupyterHub in one cluster: the values of its chart, and its gateway to the internet.
 
-The gateway is GKE's, with Identity-Aware Proxy. Without an OAuth client of its own, the proxy uses one that Google
-manages, for the organisation's accounts.
-Sources: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema, the Service and the path of health) and
+The gateway is a GKE Gateway with Identity-Aware Proxy. Without an OAuth client of its own, the proxy uses one that
+Google manages, for the organisation's accounts.
+
+Sources: jupyterhub/zero-to-jupyterhub-k8s 4.4.0 (values and their schema, the Service and the health path) and
 oauthenticator 17.4.0, read 2026-11-21; GKE docs, deploying Gateways, securing a Gateway and configuring Gateway
 resources with Policies; IAP docs, enabling IAP for GKE, read 2026-11-22. The Gateway was not tried on a cluster.
 """
@@ -90,11 +91,11 @@ def hub_values(
     environment_data: Collection[str] = (),
     secret: HubSecret | None = None,
 ) -> dict[str, Any]:
-    """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim that holds all homes.
+    """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim for all home directories.
 
-    ``data_sets`` are mounted read-only at ``/data/NAME``. Notebooks of teams mount those of ``team_data`` instead, and
-    all claims of their namespace but those on ``environment_data``, all data sets of the environment.
-    ``secret`` is the OAuth client's, if it is in Secret Manager.
+    ``data_sets`` are mounted read-only at ``/data/NAME``. Team notebooks mount the data sets in ``team_data`` instead.
+    They also mount all claims in their namespace, except claims on ``environment_data``, which are all data sets of the
+    environment. ``secret`` is the OAuth client's secret, if it is in Secret Manager.
     """
     profiles_of_teams = []
     for team in notebooks.teams:
@@ -163,18 +164,18 @@ def hub_account_id(scope: Scope, cluster: str) -> str:
 
 
 def reader_account_id(scope: Scope, cluster: str) -> str:
-    """Return the id of the account by which everybody's notebooks read buckets."""
+    """Return the id of the service account with which notebooks that belong to no team read buckets."""
     return account_id(scope.prefix, cluster, "notebooks")
 
 
 def hub_secret(scope: Scope, cluster: str, notebooks: Notebooks) -> HubSecret:
-    """Return the OAuth client's secret in Secret Manager; its names are known before any deployment."""
+    """Return the OAuth client's secret in Secret Manager. Its names are known before any deployment."""
     version = f"projects/{scope.project}/secrets/{secret_id(scope, notebooks.oauth_secret.name)}/versions/latest"
     return HubSecret(version, f"{hub_account_id(scope, cluster)}@{scope.project}.iam.gserviceaccount.com")
 
 
 def address(notebooks: Notebooks) -> str:
-    """Return the address of the hub for browsers; Google accepts http only for localhost."""
+    """Return the hub's address for browsers. Google accepts http only for localhost."""
     return f"https://{notebooks.host}" if notebooks.host else f"http://localhost:{LOCAL_PORT}"
 
 
@@ -185,12 +186,12 @@ def _program() -> str:
 
 
 def _user_names(notebooks: Notebooks, team: str) -> list[str]:
-    """Return a team's users by their names in the hub: the part before the @."""
+    """Return the hub's names of a team's users: the part of the e-mail address before the @."""
     return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
 def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSets) -> dict[str, Any]:
-    """Return the settings that all notebooks have in common."""
+    """Return the settings that all notebooks share."""
     image = notebooks.image or IMAGES["notebook"]
     volumes, mounts = volumes_beside_home(data_sets)
     settings: dict[str, Any] = {
@@ -216,14 +217,14 @@ def single_user(notebooks: Notebooks, home_claim: Any, data_sets: NotebookDataSe
 
 
 class HubImage(NamedTuple):
-    """The parts before and after the last colon; ``tag`` is empty if there is none."""
+    """The parts of an image before and after the last colon; ``tag`` is empty without one."""
 
     name: str
     tag: str
 
 
 def split_image(image: str) -> HubImage:
-    """Split ``registry:port/path:tag`` or ``path@sha256:hex``; a port is no tag, and a digest is one to the chart."""
+    """Split ``registry:port/path:tag`` or ``path@sha256:hex``. A port is not a tag; for the chart, a digest is one."""
     name, colon, tag = image.rpartition(":")
     if not colon or "/" in tag:
         return HubImage(image, "")
@@ -241,7 +242,7 @@ _DAY_SECONDS: Final = 24 * 3600  # the longest life of a notebook's web socket, 
 
 
 class GatewayObject(NamedTuple):
-    """An object of the gateway; all of them are called ``NAME``."""
+    """An object of the gateway; all of these objects have the name ``NAME``."""
 
     api_version: str
     kind: str
@@ -285,12 +286,13 @@ def jupyterhub(
     environment_data: Collection[str] = (),
     chart: ChartOverride | None = None,
 ) -> Any:
-    """Add notebooks for accounts of the organisation's domain, with a profile per single-host pool.
+    """Add notebooks for accounts of the organisation's domain, with a profile for each single-host pool.
 
-    ``home_claim`` is the name of a PersistentVolumeClaim in the hub's namespace, perhaps created after the hub;
-    ``data_sets``, ``team_data`` and ``environment_data`` are those of ``hub_values``. Returns the namespace's name.
-    Once the namespace exists, somebody creates the Secret of the OAuth client (``notebooks.oauth_secret``) by hand, for
-    which the hub's pod waits. If the secret is in Secret Manager, somebody adds its value there.
+    ``home_claim`` is the name of a PersistentVolumeClaim in the hub's namespace, which may be created after the hub.
+    See ``hub_values`` about ``data_sets``, ``team_data`` and ``environment_data``. Returns the name of the namespace.
+
+    The hub's pod waits for the Secret of the OAuth client (``notebooks.oauth_secret``), which somebody creates by hand
+    once the namespace exists. If the secret is in Secret Manager, somebody adds its value there instead.
     """
     name = into.name
     hub_chart = CHARTS["jupyterhub"]
@@ -327,7 +329,7 @@ def jupyterhub(
 
 
 def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: Notebooks) -> HubSecret | None:
-    """Add the OAuth client's secret and the account that reads it, if it is in Secret Manager."""
+    """Add the OAuth client's secret and the account that reads it, if the secret is in Secret Manager."""
     if not notebooks.oauth_secret.secret_manager:
         return None
     name = into.name
@@ -340,7 +342,7 @@ def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: N
 
 
 def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[str, str], namespace: Resource) -> None:
-    """Add the account by which everybody's notebooks read buckets; it has no other rights."""
+    """Add the service account with which notebooks that belong to no team read buckets. It has no other permissions."""
     name = f"{into.name}-reader"
     title = f"Notebooks of everybody in {cluster_name} of {scope.prefix}"
     account = into.add(service_account(f"{name}-account", scope, reader_account_id(scope, cluster_name), title))
@@ -362,15 +364,15 @@ def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[s
 
 
 def _act_as(into: Component, name: str, account: Resource, kubernetes_account: str, scope: Scope) -> None:
-    """Let a Kubernetes account of the hub's namespace act as a service account."""
+    """Allow a Kubernetes service account in the hub's namespace to act as a Google Cloud service account."""
     pod = KubernetesAccount(project=scope.project, namespace=HUB_NAMESPACE, name=kubernetes_account)
     into.add(acting(name, account, WORKLOAD_USER, pod.member))
 
 
 def hub_gateway(into: Component, scope: Scope, notebooks: Notebooks, gateway: GatewaySpec, namespace: Any) -> None:
-    """Add a load balancer for the hub, and the members that Identity-Aware Proxy admits, in the whole project.
+    """Add a load balancer for the hub, and let Identity-Aware Proxy admit its members in the whole project.
 
-    ``gateway`` is that of ``notebooks``; ``namespace`` is the hub's.
+    ``gateway`` is the gateway of ``notebooks``; ``namespace`` is the hub's namespace.
     """
     for member in gateway.members:
         into.add(project_role(f"{into.name}-{slug(member)}", scope.project, ACCESS_ROLE, member))
@@ -399,11 +401,11 @@ def team_notebooks(
     namespace: Any,
     closed: bool,
 ) -> None:
-    """Add the hub's rights in a team's namespace, the policy between hub and notebooks, and the claim on homes.
+    """Add the hub's permissions in a team's namespace, the policy between hub and notebooks, and the home claim.
 
-    ``filestore`` is the instance of all homes, at ``address``; ``closed`` says whether pods of the team may only
-    connect to what policies open. The claim is the folder of the team's name, in which each user's notebooks mount a
-    folder. Members of a team can reach each other's homes, as they can each other's jobs.
+    ``filestore`` is the instance with all home directories, at ``address``. ``closed`` says whether pods of the team
+    may only connect to what policies open. The claim is the folder with the team's name, in which each user's notebooks
+    mount a subfolder. Members of a team can access each other's home directories, as they can access each other's jobs.
     """
     name = into.name
     rights = kubernetes_object(ROLE, f"{name}-role", scope, _NOTEBOOKS, rules_of_role(*RULES), namespace=namespace)

@@ -1,4 +1,4 @@
-"""Kubernetes objects and Helm releases of a plan, and the provider that registers those of one cluster."""
+"""Kubernetes objects and Helm releases of a plan, and the Pulumi provider for the objects of one cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CORE = "core/v1"
 
 
 def object_type(api_version: str, kind: str) -> str:
-    """Return the type of a kind of object as Pulumi writes it: ``kubernetes:core/v1:Service`` for ``v1`` Service."""
+    """Return Pulumi's type of a kind of object: ``kubernetes:core/v1:Service`` for Service in ``v1``."""
     return f"kubernetes:{_CORE if api_version == 'v1' else api_version}:{kind}"
 
 
@@ -52,9 +52,9 @@ def kubernetes_object(
     labels: Mapping[str, str] | None = None,
     options: Options = PLAIN,
 ) -> Resource:
-    """Return an object; its name is explicit, since people, jobs or other objects refer to it.
+    """Return an object. Its name is explicit, because people, jobs or other objects refer to it.
 
-    ``fields`` are those beside its metadata, such as ``spec``; ``labels`` are added to the scope's.
+    ``fields`` are the fields other than metadata, such as ``spec``. ``labels`` are added to those of the scope.
     """
     _, version, kind = type_.split(":")
     metadata = {
@@ -69,12 +69,12 @@ def kubernetes_object(
 
 
 def rules_of_role(*rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Role or ClusterRole; rules have Kubernetes' spelling."""
+    """Return the fields of a Role or ClusterRole; rules use Kubernetes' field names."""
     return {"rules": list(rules)}
 
 
 def binding(kind: str, role: str, subjects: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Return the fields of a RoleBinding or ClusterRoleBinding; ``kind`` is that of the role."""
+    """Return the fields of a RoleBinding or ClusterRoleBinding; ``kind`` is the kind of the role."""
     return {"roleRef": {"apiGroup": RBAC, "kind": kind, "name": role}, "subjects": list(subjects)}
 
 
@@ -86,7 +86,7 @@ def account_subject(name: str, namespace: str) -> dict[str, str]:
 def cluster_provider(
     into: Component, name: str, *, endpoint: Any, project: str, location: str, cluster_name: str
 ) -> Resource:
-    """Add the provider of a cluster's objects; no other function creates one."""
+    """Add the Pulumi provider for a cluster's objects. No other function creates one."""
     inputs = {
         # The objects' cluster. A changed kubeconfig replaces nothing while this stays the same.
         "clusterIdentifier": cluster_identifier(project, location, cluster_name),
@@ -104,9 +104,9 @@ _REVISIONS = 10  # each is a Secret with all of the chart's objects
 
 
 class ChartRef(NamedTuple):
-    """A chart as Helm names it; ``repository`` is None for an OCI reference or a path, which are complete.
+    """A reference to a chart for Helm. ``repository`` is None for an OCI reference or a path.
 
-    ``version`` is None for a path: the chart in the folder has its own.
+    ``version`` is None for a path, because the chart in the folder has its own version.
     """
 
     chart: str
@@ -115,7 +115,7 @@ class ChartRef(NamedTuple):
 
 
 def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
-    """Return the source of a chart; a repository without a chart holds it under the chart's own name."""
+    """Return the source of a chart. If only a repository is given, it contains the chart under the chart's own name."""
     override = override or ChartOverride()
     repository = override.repository or chart.repository
     name = chart.chart.rpartition("/")[2] if override.repository else chart.chart
@@ -131,10 +131,10 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
 
 
 def _content(reference: ChartRef) -> str | None:
-    """Return the digest of a chart in a folder, so that a changed template changes the release; None for others.
+    """Return the digest of a chart in a folder, so that a changed template changes the release; otherwise None.
 
-    The provider compares the version of a chart alone. A path is relative to where Pulumi runs the program; elsewhere,
-    as in a check of another folder, the chart may be missing.
+    The provider compares only the version of a chart. A path is relative to the folder in which Pulumi runs the
+    program. Elsewhere, as in a check of another folder, the chart may be missing.
     """
     path = Path(reference.chart)
     if reference.version is not None or not path.exists():
@@ -158,11 +158,11 @@ def release(
     called: str | None = None,
     prepared: str | None = None,
 ) -> Resource:
-    """Add a release with the name of its chart, or ``called``; charts name their objects after the release.
+    """Add a release named after its chart, or ``called``. Charts name their objects after the release.
 
-    Deployment ends when its pods are ready, and a failed upgrade is rolled back. ``prepared`` is an existing namespace
-    in which pods wait for input from people; then the deployment does not wait for them. ``name`` is the beginning of
-    its logical name, if that is not the component's.
+    The deployment ends when its pods are ready, and a failed upgrade is rolled back. ``prepared`` is an existing
+    namespace in which pods wait for input from people; the deployment then does not wait for these pods. ``name`` is
+    the beginning of the logical name, if it differs from the component's name.
     """
     reference = chart_ref(chart, override)
     inputs = {

@@ -1,14 +1,14 @@
-"""Kueue as plain data: its objects, in ``kueue.x-k8s.io/v1beta2``, and the values and configuration of its controller.
+"""Kueue as plain data: its objects in ``kueue.x-k8s.io/v1beta2``, and the values and configuration of its controller.
 
-Quantities are strings, as the server returns them, so that a refresh shows no difference. Rules that only Kueue's
-webhooks enforce (the same order of resources everywhere, limits only in a cohort) hold by construction.
+Quantities are strings, as the server returns them, so a refresh shows no difference. Some rules are enforced only by
+Kueue's webhooks (the same order of resources everywhere, limits only in a cohort). The code below always meets them.
 
-A queued flavor has an AdmissionCheck and a ProvisioningRequestConfig of its name. A job that Kueue has quota for waits
-on the check until GKE has all of its VMs; without it, nothing would ever scale a queued pool.
+A queued flavor has an AdmissionCheck and a ProvisioningRequestConfig with its name. A job for which Kueue has quota
+waits for the check until GKE has all of the job's VMs. Without the check, a queued pool would never scale up.
 
-The chart takes the configuration of the controller as one string. Fields that are left out have Kueue's defaults,
-including the webhook's certificates, which the chart fills in. An unknown field, or a repeated framework, stops the
-controller at its start.
+The chart takes the controller's configuration as one string. Fields that are left out have Kueue's defaults, including
+the webhook's certificates, which the chart fills in. An unknown field or a repeated framework makes the controller fail
+at startup.
 
 Sources: kubernetes-sigs/kueue v0.19.2, CRDs, pkg/webhooks, apis/config/v1beta2, pkg/config and ProvisioningRequest
 admission check, read 2026-11-21; GKE docs, flex-start with queued provisioning; xpk 367c838 for the node selector.
@@ -46,7 +46,7 @@ ANY_PLACE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 def resource_flavor(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a ResourceFlavor: the labels of its nodes, and the tolerations of their pods.
 
-    Kueue adds both to the pods of an admitted job. GKE itself taints nodes with accelerators, and queued nodes.
+    Kueue adds both to the pods of an admitted job. GKE itself taints nodes with accelerators and queued nodes.
     """
     tolerations = [
         {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
@@ -57,7 +57,7 @@ def resource_flavor(flavor: Flavor) -> dict[str, Any]:
 
 
 def _own_taints(flavor: Flavor) -> list[dict[str, str]]:
-    """Return tolerations of the taints of the flavor's pools in the stack file."""
+    """Return tolerations for the taints that the stack file sets on the flavor's pools."""
     return [
         {"key": key, "operator": "Equal", "value": value, "effect": effect.title().replace("_", "")}
         for key, value, effect in flavor.own_taints
@@ -65,10 +65,10 @@ def _own_taints(flavor: Flavor) -> list[dict[str, str]]:
 
 
 def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
-    """Return the spec of a team's ClusterQueue in one cluster, for the jobs of the team's namespace.
+    """Return the spec of a team's ClusterQueue in one cluster, for the jobs in the team's namespace.
 
-    ``flavors`` are all of the cluster's, in the order of the environment; the team's own order has precedence.
-    Raises KeyError for a share of a flavor that the cluster lacks.
+    ``flavors`` are all flavors of the cluster, in the order of the environment; the team's own order takes precedence.
+    Raises KeyError for a share of a flavor that the cluster does not have.
     """
     shares = team.shares[cluster]
     ordered = team.fallback.ordered(cluster, flavors)
@@ -90,7 +90,7 @@ def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> di
 
 
 def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
-    """Return the spec of a Cohort in one cluster; its quota is for members that list the flavor, even with 0.
+    """Return the spec of a Cohort in one cluster. Its quota is for members that list the flavor, even with quota 0.
 
     Source: Kueue v0.19.2 cohort_types.go and the page on cohorts, read 2026-11-22.
     """
@@ -100,9 +100,10 @@ def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flav
 
 
 def priorities(environment: Environment) -> dict[str, int]:
-    """Return an environment's priorities, with those of model servers and notebooks if it has any.
+    """Return an environment's priorities, including those of model servers and notebooks if it has any.
 
-    Unless the file names them, servers are above all others, and notebooks below all, even jobs without priority.
+    Unless the file sets them, the priority of servers is above all others, and that of notebooks below all others, even
+    below jobs without a priority.
     """
     clusters = environment.clusters.values()
     values = [0, *environment.priorities.values()]
@@ -125,7 +126,7 @@ def _preemption(policy: Preemption) -> dict[str, Any]:
 
 
 def _resource_groups(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> list[dict[str, Any]]:
-    """Return a group for each resource of the shares, its flavors in the order of ``flavors``."""
+    """Return a group for each resource in the shares, with its flavors in the order of ``flavors``."""
     order = {name: index for index, name in enumerate(flavors)}
     shared_flavors = [flavors[name] for name in sorted(shares, key=order.__getitem__)]
     resources = dict.fromkeys(flavor.accelerator.resource for flavor in shared_flavors)
@@ -133,17 +134,17 @@ def _resource_groups(shares: Mapping[str, Share], flavors: Mapping[str, Flavor])
 
 
 def local_queue(cluster_queue: str) -> dict[str, Any]:
-    """Return the spec of a LocalQueue; its ClusterQueue can never be changed."""
+    """Return the spec of a LocalQueue. Its ClusterQueue is immutable."""
     return {"clusterQueue": cluster_queue}
 
 
 def local_queue_names(team: str) -> tuple[str, ...]:
-    """Return the queues of a team's namespace: the team's own, which jobs name, and the one for jobs that name none."""
+    """Return the queues of a team's namespace: the one that jobs name, and the default for jobs that name none."""
     return tuple(dict.fromkeys((team, DEFAULT_QUEUE)))
 
 
 def _resource_group(resource: str, flavors: list[Flavor], shares: Mapping[str, Share]) -> dict[str, Any]:
-    """Return the group of one resource: no flavor has both TPUs and GPUs, and a flavor may be in one group only."""
+    """Return the group of one resource. A flavor may be in only one group, since no flavor has both TPUs and GPUs."""
     return {
         "coveredResources": [resource],
         "flavors": [
@@ -181,14 +182,15 @@ def admission_check(flavor: Flavor) -> dict[str, Any]:
 def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
     """Return the spec of a flavor's ProvisioningRequestConfig.
 
-    It has no parameters: if one differed from a job's annotation, Kueue would delete and recreate the request at each
-    pass (v0.19.2, provReqSyncedWithConfig; tried with its controller), so only the job has the longest run.
+    It has no parameters. If a parameter differed from a job's annotation, Kueue would delete and recreate the request
+    in each pass (v0.19.2, provReqSyncedWithConfig; tried with its controller). The maximum duration is therefore set
+    only in the job.
 
-    Kueue retries a failed request ten times, after 1, 2, 4, 8, 16 minutes and then every 30: for three hours. It has
-    its quota back when the job before ends, but the VMs of that job count against the pool's maximum for ten minutes
-    from their provisioning, and until the autoscaler has found them unneeded. Upstream recommends no numbers, and its
-    default gives up after seven minutes. Source: Kueue v0.19.2, ``retryStrategy``; kueue#5129; GKE's published
-    cluster-autoscaler 7d25050, read 2026-11-28.
+    Kueue retries a failed request ten times, after 1, 2, 4, 8 and 16 minutes and then every 30 minutes: for three hours
+    in total. The quota is free again when the previous job ends. That job's VMs, however, count against the pool's
+    maximum for ten minutes after they were provisioned and until the autoscaler finds them unneeded. Upstream
+    recommends no numbers, and its default gives up after seven minutes. Source: Kueue v0.19.2, ``retryStrategy``;
+    kueue#5129; GKE's published cluster-autoscaler 7d25050, read 2026-11-28.
     """
     return {
         "provisioningClassName": CLASS,
@@ -199,17 +201,17 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
 
 
 def longest_run_hours(flavor: Flavor) -> int | None:
-    """Return the longest run that every pool of a flavor allows its VMs, or None without a limit."""
+    """Return the maximum duration in hours that all pools of a flavor allow for their VMs, or None without a limit."""
     return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
 
 
 def run_limit_hours(team: Team, environment: Environment) -> int | None:
-    """Return the longest run of a team's jobs, or None without a limit."""
+    """Return the maximum duration in hours of a team's jobs, or None without a limit."""
     return min((hours for hours in (team.max_run_hours, environment.max_run_hours) if hours), default=None)
 
 
 def admission_checks(flavors: Iterable[Flavor]) -> dict[str, Any]:
-    """Return the part of a ClusterQueue that holds back jobs of queued flavors until their nodes exist."""
+    """Return the part of a ClusterQueue that makes jobs of queued flavors wait until their nodes exist."""
     checks = [{"name": flavor.name, "onFlavors": [flavor.name]} for flavor in flavors if flavor.by_request]
     return {"admissionChecksStrategy": {"admissionChecks": checks}} if checks else {}
 
@@ -219,7 +221,7 @@ REPLICAS = 2  # the webhooks fail closed, so that no Job starts while no replica
 
 
 def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool = True) -> dict[str, Any]:
-    """Return the chart's values; sizes depend on the most VMs that the cluster can have."""
+    """Return the chart's values. Sizes depend on the maximum number of VMs in the cluster."""
     pools = list(cluster_pools(cluster_name, cluster))
     nodes = sum(pool.max_nodes for pool in cluster.pools_without_chips.values()) + sum(pool.max_nodes for pool in pools)
     return {
@@ -245,10 +247,10 @@ def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool 
 
 
 def resources(nodes: int) -> dict[str, dict[str, str]]:
-    """Return requests and limits of the controller; the chart's 512 MiB are for small clusters.
+    """Return requests and limits of the controller. The chart's default of 512 MiB is for small clusters.
 
-    Limits grow with the cluster as xpk's do: 32 MiB and 0.004 cores a VM, at least 4 GiB and 2 cores.
-    Source: AI-Hypercomputer/xpk 367c838 core/kueue_manager.py.
+    Limits grow with the cluster as in xpk: 32 MiB and 0.004 cores per VM, with a minimum of 4 GiB and 2 cores. Source:
+    AI-Hypercomputer/xpk 367c838 core/kueue_manager.py.
     """
     memory_mib = max(4096, 32 * nodes)
     return {
@@ -325,13 +327,13 @@ UNCOUNTED_CLAIMS = {
 def configuration(
     capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False, claims: bool = False
 ) -> dict[str, Any]:
-    """Return the configuration for a cluster whose pools have these capacities; Kueue has one time-out for all.
+    """Return the configuration for a cluster whose pools have these capacities. Kueue has one time-out for all of them.
 
-    It covers only namespaces of teams, and so do the webhooks that the chart registers. With ``pods`` it queues those
-    of model servers and notebooks; with ``claims`` jobs may claim network devices.
+    It applies only to namespaces of teams, and so do the webhooks that the chart registers. With ``pods``, Kueue queues
+    the pods of model servers and notebooks. With ``claims``, jobs may claim network devices.
 
-    With a flex-start pool, jobs that never become ready hold their machines for its 24 hours; an alert fires after one
-    hour. Jobs that were ready once get the longest time of the other pools to recover.
+    If there is a flex-start pool, jobs that never become ready keep their machines for 24 hours, its time-out; an alert
+    fires after one hour. Jobs that were ready once have the longest time-out of the other pools to recover.
     """
     minutes = {capacity: PODS_READY_MINUTES[capacity] for capacity in capacities}
     ready = f"{max(minutes.values(), default=30)}m"
@@ -374,6 +376,6 @@ def configuration(
 def configuration_text(
     capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False, claims: bool = False
 ) -> str:
-    """Return the configuration as the chart's value ``controllerManagerConfigYaml``."""
+    """Return the configuration as text for the chart's value ``controllerManagerConfigYaml``."""
     manager = configuration(capacities, fair_sharing=fair_sharing, pods=pods, claims=claims)
     return yaml.safe_dump(manager, sort_keys=False)

@@ -1,9 +1,9 @@
-"""Starts a training program in its container, with its secrets and its package, and again if it fails.
+"""Starts a training program in its container, with its secrets and its package, and restarts it if it fails.
 
-It stays the program's parent. Linux gives process 1 of a container no default action for SIGTERM: a program without
-a handler would be killed only at the end of its grace, and hold its accelerators until then.
+It remains the program's parent process. In a container, Linux has no default action for SIGTERM to process 1. A program
+without a handler would be killed only at the end of its grace period and keep its accelerators until then.
 
-Standard library of Python 3.8 or newer only; the account's token comes from the metadata server.
+It uses only the standard library of Python 3.8 or newer. The service account's token is from the metadata server.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ SECONDS = 60
 
 
 def call(url: str, headers: dict[str, str], body: bytes | None = None) -> bytes:
-    """Return the response of a URL; a body is posted."""
+    """Return the response of a URL. If there is a body, the request is a POST."""
     with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=SECONDS) as response:
         return bytes(response.read())
 
 
 def access_token() -> str:
-    """Return a token of this container's account."""
+    """Return an access token of this container's service account."""
     return str(json.loads(call(TOKEN_URL, {"Metadata-Flavor": "Google"}))["access_token"])
 
 
 def authorized() -> dict[str, str]:
-    """Return the headers of a request by this container's account."""
+    """Return the headers of a request with the token of this container's service account."""
     return {"Authorization": f"Bearer {access_token()}", "Content-Type": "application/json"}
 
 
 def secret(version: str) -> str:
-    """Return the value of a version of a secret."""
+    """Return the value of a secret version."""
     payload = json.loads(call(f"{SECRETS}/{version}:access", authorized()))["payload"]
     return base64.b64decode(payload["data"]).decode()
 
 
 def download(uri: str) -> Path:
-    """Return a new file with a source that job submit packed, ``gs://bucket/sources/digest/name``.
+    """Download a source archive that job submit packed, ``gs://bucket/sources/digest/name``, into a new file.
 
-    The digest is checked, since others can write to the bucket.
+    The digest is verified, because others can write to the bucket.
     """
     bucket, _, name = uri[len("gs://") :].partition("/")
     url = f"{STORAGE}/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
@@ -68,7 +68,7 @@ def download(uri: str) -> Path:
 
 
 def enter(folder: str) -> None:
-    """Unpack an archive of one folder, and change to the folder; its modules can be imported from anywhere.
+    """Unpack an archive that contains one folder, and change to the folder. Its modules can be imported from anywhere.
 
     Not every Python 3.8 has the filters of ``tarfile``.
     """
@@ -84,10 +84,10 @@ def enter(folder: str) -> None:
 
 
 def install(package: str, index: str | None) -> None:
-    """Install a package and its requirements from an index of Artifact Registry, unless the job has set its own.
+    """Install a package and its requirements from an Artifact Registry index, unless the job sets its own index.
 
-    Only pip gets the token: the program would keep it in its variables. Source: Artifact Registry docs, basic
-    authentication of Python repositories, read 2026-11-28.
+    Only pip gets the token; otherwise the program would keep it in its environment variables. Source: Artifact Registry
+    docs, basic authentication of Python repositories, read 2026-11-28.
     """
     variables = dict(os.environ)
     if index:
@@ -98,7 +98,7 @@ def install(package: str, index: str | None) -> None:
 
 
 def tell(topic: str, message: dict[str, object]) -> None:
-    """Publish a message; if that fails, training continues."""
+    """Publish a message. If that fails, training continues."""
     data = base64.b64encode(json.dumps(message).encode()).decode()
     try:
         call(f"{PUBSUB}/{topic}:publish", authorized(), json.dumps({"messages": [{"data": data}]}).encode())
@@ -107,9 +107,10 @@ def tell(topic: str, message: dict[str, object]) -> None:
 
 
 def place() -> tuple[int, list[str]]:
-    """Return this container's rank among the run's nodes, -1 for an evaluator, and their addresses on Vertex AI.
+    """Return this container's rank among the run's nodes and, on Vertex AI, the nodes' addresses.
 
-    GKE numbers the VMs of each slice. Source: Vertex AI docs, CLUSTER_SPEC, read 2026-08-22.
+    The rank of an evaluator is -1. GKE numbers the VMs within each slice. Source: Vertex AI docs, CLUSTER_SPEC, read
+    2026-08-22.
     """
     spec = json.loads(os.environ.get("CLUSTER_SPEC") or "{}")
     task = spec.get("task") or {}
@@ -124,7 +125,7 @@ def place() -> tuple[int, list[str]]:
 
 
 def join(variables: dict[str, str]) -> None:
-    """Set the variables by which the run's nodes find each other, unless the job has set its own."""
+    """Set the environment variables with which the run's nodes find each other, unless the job sets them itself."""
     rank, addresses = place()
     if rank < 0:
         return
@@ -136,7 +137,7 @@ def join(variables: dict[str, str]) -> None:
 
 
 def source(script: str) -> None:
-    """Set the variables that a shell script sets, unless they are set; if it fails, training continues."""
+    """Set the variables that a shell script sets, unless they are already set. If it fails, training continues."""
     try:
         shell = ["bash", "-c", 'set -a && . "$0" >&2 && env -0', script]
         rows = subprocess.run(shell, check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
@@ -150,11 +151,12 @@ def source(script: str) -> None:
 
 
 def run(command: list[str], restarts: int, codes: list[int]) -> int:
-    """Run the program, forward the signal to end, and return its exit code.
+    """Run the program, forward SIGTERM to it, and return its exit code.
 
-    A program that fails starts again, ``restarts`` times; with ``codes`` only after one of these exit codes. A program
-    that got the signal has not done its work, even if it ends with 0: it returns 128 and the signal's number, as shells
-    do for a program without a handler. One that cannot start returns 127, or 126 if it may not be executed.
+    A program that fails is restarted up to ``restarts`` times; with ``codes``, only after one of these exit codes. A
+    program that received the signal has not finished its work, even if it exits with 0. In that case, 128 plus the
+    signal's number is returned, as shells do for a program without a handler. A program that cannot start returns 127,
+    or 126 if it may not be executed.
     """
     signals: list[int] = []
     for started in range(1, restarts + 2):
@@ -184,9 +186,9 @@ def run(command: list[str], restarts: int, codes: list[int]) -> int:
 
 
 def ended(child: subprocess.Popen[bytes]) -> int:
-    """Wait until the program has ended, and return its exit code, 128 and the signal's number if a signal ended it.
+    """Wait for the program to end and return its exit code, or 128 plus the number of the signal that ended it.
 
-    The launcher is process 1 of its container, which inherits orphans and has to reap them.
+    The launcher is process 1 of its container. It inherits orphaned processes and has to reap them.
     """
     while True:
         process = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
@@ -198,9 +200,10 @@ def ended(child: subprocess.Popen[bytes]) -> int:
 
 
 def end_others(group: int) -> None:
-    """Send SIGTERM to what is left of the program's process group, and wait: a shell ends before what it started.
+    """Send SIGTERM to what remains of the program's process group, and wait: a shell may end before its children.
 
-    The wait has no limit of its own, since a checkpoint may take long: the kubelet kills the container after its grace.
+    The wait has no limit of its own, because writing a checkpoint may take long. The kubelet kills the container at the
+    end of its grace period.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGTERM)
@@ -212,7 +215,7 @@ def end_others(group: int) -> None:
 
 
 def main(command: list[str]) -> int:
-    """Prepare the container by the plan, and run the command; a signal before it starts ends the container at once."""
+    """Prepare the container according to the plan and run the command. Until then, a signal ends the container."""
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     plan = json.loads(os.environ.pop("TRAINING_LAUNCH", "{}"))
     for name, version in plan.get("secrets", {}).items():

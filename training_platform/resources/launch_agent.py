@@ -1,10 +1,13 @@
 """The agent of W&B Launch, from its Helm chart.
 
-It has a namespace of its own, which members have no rights in. Its chart would let it make pods in
-the team's, which Kueue does not count, so the chart is told of no other namespace, and its rights there are these. What
-W&B's queues say of a namespace is not ours: in its own, where no policy holds jobs in queues, a quota leaves room for
-the agent alone. Sources: wandb/helm-charts 82d5626, charts/launch-agent, read 2026-11-22, not run; agents 0.17.3 and
-0.31.0, which made a JobSet of a queued run beside an API server with these rights, 2026-11-29.
+The agent has its own namespace, in which members have no permissions. Its chart would allow it to create pods in the
+team's namespace, which Kueue does not count. The chart is therefore given no other namespace, and the agent's
+permissions in the team's namespace are those below. W&B's queues can set any namespace, which this project does not
+control. In the agent's own namespace no policy makes jobs wait in queues, so a quota there leaves room only for the
+agent.
+
+Sources: wandb/helm-charts 82d5626, charts/launch-agent, read 2026-11-22, not run. Agents 0.17.3 and 0.31.0 created a
+JobSet for a queued run on an API server with these permissions, 2026-11-29.
 """
 
 from __future__ import annotations
@@ -42,22 +45,22 @@ AGENT_QUOTA: Final = {
 
 
 def agent_namespace(team: str) -> str:
-    """Return the namespace of a team's agent; no team can have it."""
+    """Return the namespace of a team's agent. No team can have this name."""
     return f"{AGENT_BEGINNING}{team}"
 
 
 def agent_account(team: str) -> str:
-    """Return the service account of a team's agent, as its chart calls it after the release, which the team names."""
+    """Return the service account of a team's agent. The chart names it after the release, which has the team's name."""
     return f"wandb-launch-serviceaccount-{team}"
 
 
 def key_secret(team: str) -> str:
-    """Return the Secret with the agent's key, under ``password``: the chart reads it, and the agent copies it."""
+    """Return the name of the Secret with the agent's key as ``password``. The chart reads it; the agent copies it."""
     return f"wandb-api-key-{team}"
 
 
 def chart_values(team: str, spec: LaunchSpec) -> dict[str, Any]:
-    """Return the values of the chart; the key is in none of them, and so in no state."""
+    """Return the values of the chart. They do not contain the key, so no state contains it."""
     config = {
         "entity": spec.entity,
         "queues": list(spec.queues),
@@ -75,7 +78,7 @@ def chart_values(team: str, spec: LaunchSpec) -> dict[str, Any]:
 
 
 def agent_rules(team: str) -> list[dict[str, list[str]]]:
-    """Return the rules of the agent's Role in the team's namespace: jobs in, what they do out, and the copied key."""
+    """Return the rules of the agent's Role in the team's namespace: create jobs, read their output, copy the key."""
     see = ["get", "list", "watch"]
     return [
         _rule("batch", ["jobs"], [*see, "create", "delete"]),
@@ -99,9 +102,9 @@ _ROLE_NAME = "wandb-launch-agent"
 def launch_agent(
     into: Component, scope: Scope, team: str, spec: LaunchSpec, *, namespace: Any, chart: ChartOverride | None
 ) -> None:
-    """Add the agent in a namespace of its own, and its rights in the team's. Its pod waits for the Secret with its key.
+    """Add the agent in its own namespace, and its permissions in the team's. Its pod waits for the Secret with its key.
 
-    ``namespace`` is the team's, known once it exists; ``chart`` the environment's override of the chart.
+    ``namespace`` is the team's namespace, known once it exists. ``chart`` is the environment's override of the chart.
     """
     name = into.name
     created = into.add(

@@ -1,4 +1,4 @@
-"""The launcher: the program, ``launch.py``, that starts a container of a job or a server, and what it reads."""
+"""The launcher: the program ``launch.py`` that starts a container of a job or a server, and its input."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 
 PLAN_VARIABLE = "TRAINING_LAUNCH"
-"""The variable from which the launcher reads what to do, as JSON."""
+"""The environment variable that contains the launcher's instructions as JSON."""
 
 
 @cache
 def launcher() -> str:
-    """Return the text of the program; standard library only, Python 3.8 or newer."""
+    """Return the text of the program. It needs only the standard library of Python 3.8 or newer."""
     return Path(__file__).with_name("launch.py").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Rights of people in Google Cloud: members of a team on the team's resources, and administrators of clusters.
+"""Permissions of people in Google Cloud: a team's members on its resources, and the administrators of clusters.
 
-None of these roles is on data or secrets of another team. None can start anything, unless the team has a project of its
-own and its file allows it.
+None of these roles gives access to data or secrets of another team. None of them allows starting anything, unless the
+team has its own project and its file allows it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
 
 @dataclass(frozen=True, kw_only=True)
 class TeamResources:
-    """The resources of a team's members: buckets with their names, others' buckets of data sets, secrets, images.
+    """The resources that a team's members use: buckets, other teams' data set buckets, secrets, images.
 
-    ``projects`` are those whose APIs they call. ``repositories`` hold images, by the names of their grants; members
-    push to those in ``pushes_to``. ``submits`` says whether they start jobs on Vertex AI, ``sees_runs`` whether they
-    only read the states of those that a pipeline starts. ``file_systems`` is the project of the instances that such
-    jobs mount, None without any.
+    - ``projects`` are the projects whose APIs they call.
+    - ``repositories`` contain images, keyed by the names of their grants. Members push to those in ``pushes_to``.
+    - ``submits`` says whether members start jobs on Vertex AI.
+    - ``sees_runs`` says whether they only read the states of jobs that a pipeline starts.
+    - ``file_systems`` is the project of the instances that such jobs mount, None if they mount none.
     """
 
     projects: Iterable[str]
@@ -99,8 +100,9 @@ def submitter_rights(
 ) -> None:
     """Add the roles of pipelines that start a team's jobs on Vertex AI from reviewed files.
 
-    Each is on what the team owns, or has a condition: they have the same member for every team, and the stack of a team
-    that ends would take an equal role of another team's stack along. The environment's stack lets them read its images.
+    Each role is on a resource that the team owns, or has a condition. The member is the same for every team: without
+    the condition, deleting one team's stack would also delete an equal role of another team's stack. The environment's
+    stack allows the pipelines to read its images.
     """
     for member in dict.fromkeys(submitters):
         who = slug(member)
@@ -117,23 +119,23 @@ def submitter_rights(
 
 
 def _add_address_reader(into: Component, name: str, scope: Scope, uses: TeamResources, member: str) -> None:
-    """Let who submits to Vertex AI look up the addresses of file systems, which jobs there mount by."""
+    """Allow a member who submits to Vertex AI to look up the addresses of file systems, which jobs there mount."""
     if uses.file_systems:
         role = custom_role("addresses", uses.file_systems)
         into.add(shared_role(f"{name}-addresses-{slug(member)}", scope, uses.file_systems, role, member))
 
 
 def restart_rights(scope: Scope, admins: Iterable[str]) -> Iterator[Resource]:
-    """Yield the right of an environment's administrators to list and restart a team's persistent resources."""
+    """Yield the roles with which an environment's administrators list and restart a team's persistent resources."""
     for member in dict.fromkeys(admins):
         role = custom_role("restarts", scope.project)
         yield shared_role(f"admins-{slug(member)}", scope, scope.project, role, member)
 
 
 def shared_role(name: str, scope: Scope, project: str, role: str, member: str) -> Resource:
-    """Return a role of a member that other stacks may also grant in the same project.
+    """Return a member's role that other stacks may also grant in the same project.
 
-    A condition that is always true makes the grant this stack's own: deleting it leaves those of other stacks.
+    A condition that is always true makes this a separate grant. Deleting it leaves the grants of other stacks in place.
     """
     return gcp.iam_member(
         name,

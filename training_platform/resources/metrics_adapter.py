@@ -1,8 +1,8 @@
-"""The adapter that gives metrics of Cloud Monitoring to autoscalers, as Kubernetes' API of custom metrics.
+"""The adapter that provides metrics of Cloud Monitoring to autoscalers through Kubernetes' custom metrics API.
 
-GKE does not install it. This is Google's published manifest, without the API of external metrics, which nothing here
-uses. Source: GoogleCloudPlatform/k8s-stackdriver 673c7dd, custom-metrics-stackdriver-adapter, and GKE docs, optimize
-Pod autoscaling based on metrics, read 2026-11-22.
+GKE does not install it. This is Google's published manifest without the external metrics API, which nothing here uses.
+Source: GoogleCloudPlatform/k8s-stackdriver 673c7dd, custom-metrics-stackdriver-adapter, and GKE docs, optimize Pod
+autoscaling based on metrics, read 2026-11-22.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def adapter_service() -> dict[str, Any]:
 
 
 def api_service(version: str) -> dict[str, Any]:
-    """Return the spec of an APIService; the adapter signs its own certificate, hence no verification."""
+    """Return the spec of an APIService. The adapter signs its own certificate, so it is not verified."""
     return {
         "group": GROUP,
         "version": version,
@@ -94,7 +94,10 @@ def api_service(version: str) -> dict[str, Any]:
 
 
 def metrics_account(into: Component, scope: Scope) -> Resource:
-    """Add the account by which the adapters of all clusters read metrics of the project, by workload identity."""
+    """Add the service account with which the adapters of all clusters read the project's metrics.
+
+    The adapters use it through workload identity.
+    """
     title = f"Metrics for autoscalers of {scope.prefix}"
     account = into.add(service_account(f"{into.name}-account", scope, adapter_account_id(scope), title))
     into.add(project_role(f"{into.name}-viewer", scope.project, ROLE, account.output("member")))
@@ -102,13 +105,13 @@ def metrics_account(into: Component, scope: Scope) -> Resource:
 
 
 def let_pods_act(into: Component, account: Resource, scope: Scope, clusters: Sequence[Node]) -> None:
-    """Let the adapter's pods act as the account, once a cluster exists, with which the identity pool is created."""
+    """Allow the adapter's pods to act as the account once a cluster exists, because that creates the identity pool."""
     pod = KubernetesAccount(project=scope.project, namespace=NAMESPACE, name=NAME)
     into.add(acting(f"{into.name}-workload", account, WORKLOAD_USER, pod.member), clusters)
 
 
 def metrics_adapter(into: Component, scope: Scope, account: Any) -> None:
-    """Add the adapter in one cluster and the API that autoscalers call; ``account`` is an email address."""
+    """Add the adapter to one cluster, and the API that autoscalers call; ``account`` is an e-mail address."""
     name = into.name
     namespace = into.add(kubernetes_object(NAMESPACE_TYPE, f"{name}-namespace", scope, NAMESPACE, {}))
     pods = kubernetes_object(
@@ -137,7 +140,7 @@ def metrics_adapter(into: Component, scope: Scope, account: Any) -> None:
 
 
 def _rights(name: str, scope: Scope) -> Iterator[Resource]:
-    """Yield the adapter's rights: to authenticate its callers, and to see the pods and nodes with the metrics."""
+    """Yield the adapter's permissions: to authenticate its callers, and to read the pods and nodes with metrics."""
     reader = f"{NAME}-reader"
     yield kubernetes_object(CLUSTER_ROLE, f"{name}-reader", scope, reader, rules_of_role(READ_PODS))
     pods = [account_subject(NAME, NAMESPACE)]

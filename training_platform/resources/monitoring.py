@@ -1,6 +1,7 @@
-"""Dashboards, alert policies and budgets: rows of the YAML in ``data``, filled in for an environment or a team.
+"""Dashboards, alert policies and budgets, made from the YAML files in ``data`` for an environment or a team.
 
-``alerts.yaml`` has the conditions, ``dashboards.yaml`` the charts, ``metrics.yaml`` the metrics of each source.
+``alerts.yaml`` contains the conditions, ``dashboards.yaml`` the charts, and ``metrics.yaml`` the metrics of each
+source.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _ANY = ".+"
 
 
 class DashboardChart(Section):
-    """A chart of one expression, or of several by legend label; ``only`` limits it to one kind of dashboard.
+    """A chart of one expression, or of several keyed by legend label. ``only`` limits it to one kind of dashboard.
 
-    ``unit`` is in UCUM, as in metric descriptors: ``10^2.%`` is a ratio shown in percent.
+    ``unit`` is in UCUM, as in metric descriptors: ``10^2.%`` shows a ratio in percent.
     """
 
     title: str = Field(min_length=1)
@@ -52,12 +53,12 @@ class DashboardChart(Section):
 
     @property
     def lines(self) -> Mapping[str, str]:
-        """The expressions by legend label, which is empty for a single expression."""
+        """The expressions, keyed by legend label. The label of a single expression is empty."""
         return {"": self.expr} if isinstance(self.expr, str) else self.expr
 
 
 class DashboardPart(Section):
-    """Charts on one subject, with a heading and a text."""
+    """Charts about one subject, with a heading and a text."""
 
     title: str = Field(min_length=1)
     text: str | None = None
@@ -66,7 +67,7 @@ class DashboardPart(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class DashboardSubject:
-    """The subject of a dashboard: the names in its expressions; without a team, all teams."""
+    """The subject of a dashboard: the names for its expressions. Without a team, the dashboard shows all teams."""
 
     kind: Literal["platform", "team"]
     title: str
@@ -78,7 +79,7 @@ class DashboardSubject:
 
 @cache
 def parts() -> list[DashboardPart]:
-    """Return every part, read once. Raises pydantic.ValidationError for an invalid row."""
+    """Return all parts, which are read only once. Raises pydantic.ValidationError for an invalid row."""
     return TypeAdapter(list[DashboardPart]).validate_python(read_file(_FILE)["sections"])
 
 
@@ -99,7 +100,7 @@ def platform_dashboard(environment: Environment, scope: Scope) -> Iterator[Resou
 
 
 def team_dashboard(team: Team, environment: Environment, scope: Scope) -> Iterator[Resource]:
-    """Yield the dashboard of a team with shares, in the environment's project, which has the clusters' metrics."""
+    """Yield the dashboard of a team with shares, in the environment's project, which contains the clusters' metrics."""
     if environment.dashboards and team.shares:
         clusters = [cluster_name(scope, key, environment.clusters[key]) for key in team.shares]
         instances = {instance_name(scope.environment, folder.filestore) for folder in team.directories.values()}
@@ -122,7 +123,7 @@ def _declared(subject: DashboardSubject) -> Resource:
 
 
 def dashboard(subject: DashboardSubject) -> Json:
-    """Return a dashboard as the API takes it (``monitoring.v1``, ``Dashboard``)."""
+    """Return a dashboard in the form of the API (``monitoring.v1``, ``Dashboard``)."""
     instances = "|".join(sorted(subject.instances))
     names = {
         "clusters": "|".join(sorted(subject.clusters)),
@@ -147,7 +148,7 @@ def dashboard(subject: DashboardSubject) -> Json:
 def _add_tiles(
     part: DashboardPart, shown: list[DashboardChart], names: Mapping[str, str], tiles: list[Json], row: int
 ) -> int:
-    """Add the tiles of a part, starting at a row of the grid, and return the row below it."""
+    """Add the tiles of a part, starting at a row of the grid, and return the first row below them."""
     heading: Json = {"title": part.title, "sectionHeader": {"subtitle": "", "dividerBelow": False}}
     wide: list[tuple[Json, int]] = [(heading, 1)]
     if part.text:
@@ -195,7 +196,7 @@ def alert_resources(
 ) -> None:
     """Add alerts and their channels, if alerts are enabled and a cluster exists.
 
-    ``clusters`` are names in GKE with the software installed there.
+    ``clusters`` maps the clusters' names in GKE to the software installed there.
     """
     if spec.enabled and clusters:
         alerts = into.component("training-platform:monitoring:Alerts", name)
@@ -205,7 +206,7 @@ def alert_resources(
 
 
 def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[Resource]:
-    """Yield a channel for each address; ``name`` is the component's."""
+    """Yield a notification channel for each address; ``name`` is the component's name."""
     for address in emails:
         yield gcp.notification_channel(
             f"{name}-{slug(address)}",
@@ -220,9 +221,10 @@ def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[R
 def alert_policies(
     name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any], *, undocumented: bool
 ) -> Iterator[Resource]:
-    """Yield a policy for each rule whose series some cluster has; those without a documented series on request.
+    """Yield a policy for each rule whose series exist in some cluster; undocumented series only on request.
 
-    ``clusters`` are names in GKE with the software installed there, ``told`` the names of channels.
+    ``clusters`` maps the clusters' names in GKE to the software installed there. ``told`` are the names of notification
+    channels.
     """
     for rule_name, rule in alert_rules().items():
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
@@ -265,7 +267,7 @@ def _policy(
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
-    """Whether a cluster has the series that a rule needs: only controllers that we install are scraped."""
+    """Return True if a cluster has the series that a rule needs. Only controllers that we install export metrics."""
     if rule.needs == "jobset":
         return software.jobset != "none"
     scraped = {"kueue": software.kueue, "jobset-controller": software.jobset}
@@ -273,7 +275,7 @@ def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
 
 
 def _condition(name: str, rule: AlertRule, query: str) -> Condition:
-    """Return a rule as the one condition of its policy."""
+    """Return the only condition of a rule's policy."""
     return {
         "display_name": rule.title,
         "condition_prometheus_query_language": {
@@ -300,10 +302,11 @@ def _rules() -> Mapping[str, Any]:
 class AlertRule(Section):
     """A PromQL expression that is true if somebody has to act.
 
-    ``expr`` names clusters as ``${clusters}``, or as ``${cluster}`` if ``each_cluster`` is set, their project as
-    ``${project}``, and the replicas of Kueue as ``${replicas}``. ``for_seconds`` says how long it has to be true.
-    ``needs`` is the source of its series, ``source`` the document that defines them. ``undocumented`` is the reason why
-    its policy is off by default: no document says that the series exists.
+    - ``expr`` contains clusters as ``${clusters}``, or as ``${cluster}`` if ``each_cluster`` is set, their
+      project as ``${project}``, and the replicas of Kueue as ``${replicas}``.
+    - ``for_seconds`` says how long the expression must be true.
+    - ``needs`` is the source of its series, and ``source`` the document that defines them.
+    - ``undocumented`` is the reason why its policy is off by default: no document says that the series exists.
     """
 
     title: str = Field(min_length=1, max_length=100)
@@ -318,7 +321,7 @@ class AlertRule(Section):
     source: str = Field(min_length=1)
 
     def query(self, clusters: Sequence[str], project: str) -> str:
-        """Return the expression for clusters by their names in GKE; at least one is needed."""
+        """Return the expression for clusters, given by their names in GKE; at least one is required."""
         template = Template(self.expr)
         if not self.each_cluster:
             return template.substitute(clusters="|".join(clusters), project=project, replicas=REPLICAS)
@@ -333,7 +336,7 @@ class AlertRule(Section):
 
 @cache
 def alert_rules() -> Mapping[str, AlertRule]:
-    """Return every rule by its name, read once. Raises pydantic.ValidationError for an invalid rule."""
+    """Return all rules keyed by name; they are read only once. Raises pydantic.ValidationError for an invalid rule."""
     return TypeAdapter(dict[str, AlertRule]).validate_python(_rules()["rules"])
 
 
@@ -342,10 +345,11 @@ LOG_PERIOD_SECONDS = 3600  # between two messages about the same labels
 
 
 class LogRule(Section):
-    """Entries of Cloud Logging that need somebody's attention and have no metric.
+    """Entries of Cloud Logging that need attention and for which no metric exists.
 
-    ``filter`` is in the query language of Cloud Logging and matches entries of the whole project, so other environments
-    there have the alert too. ``labels`` are extracted from an entry; each combination is an incident.
+    ``filter`` is in the query language of Cloud Logging. It matches entries of the whole project, so other environments
+    in the project have the alert too. ``labels`` are extracted from an entry; each combination of their values is an
+    incident.
     """
 
     title: str = Field(min_length=1, max_length=100)
@@ -364,7 +368,7 @@ class LogRule(Section):
 
 @cache
 def log_rules() -> Mapping[str, LogRule]:
-    """Return every rule on log entries by its name. Raises pydantic.ValidationError."""
+    """Return all rules about log entries, keyed by name. Raises pydantic.ValidationError."""
     return TypeAdapter(dict[str, LogRule]).validate_python(_rules()["logs"])
 
 
@@ -384,10 +388,10 @@ def budget_resources(spec: BudgetSpec, account: str, scope: Scope, into: Compone
 
 
 def month_budget(spec: BudgetSpec, account: str, scope: Scope, told: Sequence[Any]) -> Resource:
-    """Return a monthly budget for the account's resources with the stack's label; ``told`` are names of channels.
+    """Return a monthly budget for resources with the stack's label; ``told`` are the names of notification channels.
 
-    Cloud Billing filters by one label with one value: the team's, which shared clusters do not have, or the
-    environment's, which all resources have.
+    Cloud Billing filters by one label with one value. This is the team's label, which shared clusters do not have, or
+    the environment's label, which all resources have.
     """
     label = "team" if scope.team else "environment"
     return gcp.budget(
