@@ -1,7 +1,8 @@
-"""The network of an environment: VPC, NAT, subnets of clusters, private zones of Google's APIs, Vertex AI's attachment.
+"""An environment's network: VPC, NAT, cluster subnets, private zones for Google's APIs, Vertex AI's attachment.
 
-The private zones resolve names of Google's APIs to fixed addresses, so that a policy can name them. Nodes reach these
-by Private Google Access and the VPC's default route; nothing else in the VPC changes.
+The private zones resolve names of Google's APIs to fixed addresses, which network policies can then allow. Nodes reach
+these addresses through Private Google Access and the VPC's default route. Nothing else in the VPC changes.
+
 Source: Google Cloud docs, Configure Private Google Access (addresses, zones and records), read 2026-11-22.
 """
 
@@ -40,14 +41,14 @@ def existing_network(environment: Environment) -> str | None:
 
 
 def existing_network_name(environment: Environment) -> str | None:
-    """Return an existing VPC as storage drivers take it: its name, or its id if it is another project's."""
+    """Return an existing VPC in the form for storage drivers: its name, or its id if it is in another project."""
     existing = existing_network(environment)
     return existing if existing is None or environment.host_project else existing.rpartition("/")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkParts:
-    """The regions and ranges of a network."""
+    """The regions and address ranges of a network."""
 
     regions: tuple[str, ...]  # those with a cluster, in any order, repeated or not
     nat_addresses: int = 0  # reserved for each region's gateway
@@ -57,7 +58,7 @@ class NetworkParts:
 
 
 class NetworkResources(NamedTuple):
-    """The parts of a network that others refer to; ids and names are references, or strings of an existing VPC."""
+    """The parts of a network that other resources use. Ids and names are references, or strings for an existing VPC."""
 
     network_id: Any  # projects/*/global/networks/*
     network_name: Any
@@ -97,7 +98,7 @@ def network_resources(name: str, scope: Scope, parts: NetworkParts, into: Compon
 
 
 def vpc(name: str, scope: Scope) -> Resource:
-    """Return a VPC without subnets: clusters add their own."""
+    """Return a VPC without subnets, because clusters add their own."""
     # It contains everything else of the environment.
     options = Options(protect=scope.deletion_protection)
     return gcp.network(
@@ -118,9 +119,9 @@ def router(name: str, region: str, scope: Scope, network: Any) -> Resource:
 
 
 def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Resource]:
-    """Yield the reserved addresses of a region's NAT gateway, numbered, since they are interchangeable.
+    """Yield the reserved addresses of a region's NAT gateway. They are numbered, because they are interchangeable.
 
-    A released address may get to another project at once, while other parties may still admit it.
+    A released address may immediately be assigned to another project, while third parties may still allow it.
     """
     # The old address is deleted last, since its gateway uses it: only a new project replaces it, and its name is free.
     options = Options(protect=scope.deletion_protection)
@@ -138,9 +139,10 @@ def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[
 
 
 def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Sequence[Any]) -> Resource:
-    """Return a region's NAT gateway: private nodes pull from registry.k8s.io and other hosts outside Google Cloud.
+    """Return a region's NAT gateway, through which private nodes pull from registry.k8s.io and other external hosts.
 
-    ``addresses`` are the links of reserved ones; without any, Google Cloud allocates as many as the load needs.
+    ``addresses`` are the self-links of reserved addresses. Without any, Google Cloud allocates as many as the load
+    needs.
     """
     return gcp.router_nat(
         f"{name}-{region}-nat",
@@ -159,7 +161,7 @@ def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Seque
 
 
 def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Resource:
-    """Return the addresses of Google's services in the VPC, for private service access."""
+    """Return the address range of Google's services in the VPC, for private service access."""
     address, _, prefix = addresses.partition("/")
     # The name is fixed; services that joined the VPC keep their addresses.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
@@ -178,7 +180,7 @@ def services_range(name: str, scope: Scope, addresses: str, network: Any) -> Res
 
 
 def service_connection(name: str, network: Any, range_name: Any) -> Resource:
-    """Return the peering by which Google's services join the VPC."""
+    """Return the peering that connects Google's services to the VPC."""
     return gcp.service_connection(
         f"{name}-services",
         network=network,
@@ -191,12 +193,12 @@ def service_connection(name: str, network: Any, range_name: Any) -> Resource:
 
 
 def services_range_name(scope: Scope) -> str:
-    """Return the name of the VPC's range for private service access."""
+    """Return the name of the VPC's address range for private service access."""
     return f"{scope.prefix}-services"
 
 
 class Entrance(NamedTuple):
-    """An entrance to Google's APIs: its domain name, and its range of four addresses."""
+    """A private entry point to Google's APIs: its domain name, and its range of four addresses."""
 
     name: str
     range: str
@@ -221,12 +223,12 @@ _ZONE_OPTIONS: Final = Options(delete_before_replace=True)
 
 
 def entrance(environment: Environment) -> Entrance | None:
-    """Return the entrance to Google's APIs for an environment's clusters, or None for public addresses."""
+    """Return the entry point to Google's APIs for an environment's clusters, or None for public addresses."""
     return ENTRANCES.get(environment.google_apis) if environment.clusters else None
 
 
 def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Resource:
-    """Return the private zone of a domain, visible only in the VPC."""
+    """Return the private zone of a domain, which is visible only in the VPC."""
     return gcp.managed_zone(
         f"{name}-{_label(domain)}-zone",
         _ZONE_OPTIONS,
@@ -241,7 +243,7 @@ def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Resource:
 
 
 def api_records(name: str, domain: str, vip: Entrance, scope: Scope, zone: Any) -> Iterator[Resource]:
-    """Yield the records of a zone: one name with the addresses, and an alias to it for all names of the domain."""
+    """Yield the records of a zone: a name with the addresses, and an alias to it for all other names of the domain."""
     host = vip.name if domain == APIS else domain
     for role, record, kind, data in (
         ("addresses", host, "A", list(vip.addresses)),
@@ -277,10 +279,10 @@ _OPTIONS = Options(
 def subnet_resources(
     into: Component, spec: ClusterSpec, scope: Scope, *, network: Any, nodes: Any, host_project: str | None
 ) -> Any:
-    """Add a cluster's subnet, unless it exists, and the firewall rule of webhooks; return the subnet's id.
+    """Add a cluster's subnet unless it exists, and the firewall rule for webhooks; return the subnet's id.
 
-    The component's name is the cluster's key; ``nodes`` is the account by which the rule selects nodes. Subnets and
-    firewall rules of a Shared VPC are its owner's.
+    The component's name is the cluster's key. ``nodes`` is the service account by which the rule selects nodes. The
+    owner of a Shared VPC manages its subnets and firewall rules.
     """
     subnet = existing_subnet(spec, host_project or scope.project)
     if subnet is None:
@@ -315,31 +317,31 @@ def cluster_subnet(name: str, spec: ClusterSpec, scope: Scope, network: Any) -> 
 
 
 def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
-    """Return the traffic that a firewall rule allows: all ports of a protocol unless some are named."""
+    """Return the traffic that a firewall rule allows: the given ports of a protocol, or all ports if none is given."""
     return {"protocol": protocol, "ports": list(ports)} if ports else {"protocol": protocol}
 
 
 def own_ranges(spec: ClusterSpec) -> SubnetSpec:
-    """Return the ranges of an environment's own cluster, which the model requires."""
+    """Return the address ranges of a cluster that the environment creates. The model requires them."""
     assert spec.subnet is not None, "an existing cluster has no subnet here"
     return spec.subnet
 
 
 def existing_subnet(spec: ClusterSpec, project: str) -> str | None:
-    """Return the id of an existing subnet, or None if one is created; ``project`` is the network's."""
+    """Return the id of an existing subnet, or None if one is created; ``project`` is the network's project."""
     name = own_ranges(spec).name
     return f"projects/{project}/regions/{region_of(spec.location)}/subnetworks/{name}" if name else None
 
 
 def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, node_service_account: Any) -> Resource:
-    """Return the rule by which the control plane calls admission webhooks and aggregated APIs.
+    """Return the firewall rule that allows the control plane to call admission webhooks and aggregated APIs.
 
-    GKE itself opens 443 and 10250, and only if the control plane's network is peered. A control plane that reaches
-    nodes through the tunnel of its agents (Konnectivity) sends these calls from a pod on a node; the rule then has no
-    effect. Source: GKE docs, firewall rules that GKE creates (general knowledge).
+    GKE itself opens only 443 and 10250, and only if the control plane's network is peered. If the control plane reaches
+    nodes through its agents' tunnel (Konnectivity), a pod on a node sends these calls, and the rule has no effect.
+    Source: GKE docs, firewall rules that GKE creates (general knowledge).
 
-    That the calls come from the subnet's primary range, in which a cluster with a DNS-based endpoint has its control
-    plane's internal address, is (unverified).
+    The rule assumes that the calls come from the subnet's primary range (unverified). In a cluster with a DNS-based
+    endpoint, the control plane's internal address is in this range.
     """
     return gcp.firewall(
         f"{name}-webhooks",
@@ -354,26 +356,29 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
 
 
 def control_plane_ports() -> list[str]:
-    """Return the ports that the control plane calls on nodes: the catalogue's charts', and common ones."""
+    """Return the ports that the control plane calls on nodes: those of the charts in the catalogue, and common ones."""
     charts = {port for row in CHART_PORTS.values() for port in row.ports}
     return [str(port) for port in sorted(charts.union(_PORTS_OF_OTHERS))]
 
 
 def attachment_resources(region: str, addresses: str, scope: Scope, network: Any, into: Component) -> None:
-    """Add a region's network attachment with a subnet of its own for these addresses."""
+    """Add a region's network attachment, with its own subnet for these addresses."""
     subnet = into.add(attachment_subnet(region, addresses, scope, network))
     into.add(network_attachment(region, scope, subnet.output("id")))
 
 
 def attachment_project(environment: Environment) -> str | None:
-    """Return the project whose attachments Vertex AI may use; None without any, or if their owner grants the role."""
+    """Return the project whose network attachments Vertex AI may use.
+
+    Return None if there are no attachments or if their owner grants the role.
+    """
     if environment.network_attachments:
         return environment.project
     return environment.granted_host_project
 
 
 def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -> Resource:
-    """Return the subnet for the addresses of Vertex AI's VMs in the VPC."""
+    """Return the subnet that contains the addresses of Vertex AI's VMs in the VPC."""
     # Names and ranges are taken until the old subnet is gone.
     options = Options(delete_before_replace=True)
     return gcp.subnetwork(
@@ -389,10 +394,10 @@ def attachment_subnet(region: str, addresses: str, scope: Scope, network: Any) -
 
 
 def network_attachment(region: str, scope: Scope, subnet: Any) -> Resource:
-    """Return the attachment; ``subnet`` is its subnet's link.
+    """Return the network attachment; ``subnet`` is the self-link of its subnet.
 
-    Vertex AI's agent adds the project of its VMs to the accepted projects; no other is accepted. Source: Vertex AI
-    docs, set up a Private Service Connect interface, read 2026-08-22.
+    Vertex AI's service agent adds the project of its VMs to the accepted projects; no other project is accepted.
+    Source: Vertex AI docs, set up a Private Service Connect interface, read 2026-08-22.
     """
     options = Options(
         # Persistent resources and jobs name it.
@@ -418,24 +423,25 @@ def network_attachment(region: str, scope: Scope, subnet: Any) -> Resource:
 
 
 def attachment_id(region: str, scope: Scope) -> str:
-    """Return the name of the attachment in a region, and of its subnet: ``{environment}-vertex-{region}``.
+    """Return the name of a region's attachment, which is also its subnet's name: ``{environment}-vertex-{region}``.
 
-    ``scope`` is the environment's or that of a team in the same project.
+    ``scope`` is the scope of the environment or of a team in the same project.
     """
     return short_name(f"{scope.environment}-vertex-{region}", NAME_LIMIT)
 
 
 def attachment(written: str | None, region: str, scope: Scope) -> str | None:
-    """Return the full name of an attachment, for a file's ``environment``, full name, or nothing."""
+    """Return the full name of an attachment. A file may contain ``environment``, a full name, or nothing."""
     if written != OWN_ATTACHMENT:
         return written
     return f"projects/{scope.project}/regions/{region}/networkAttachments/{attachment_id(region, scope)}"
 
 
 def lustre_firewall(addresses: str, scope: Scope, network: Any) -> Resource:
-    """Return the rule by which the servers of all instances reach their clients; ``addresses`` are the servers'.
+    """Return the firewall rule that allows the servers of all instances to reach clients.
 
-    Source: Managed Lustre docs, VPC network, read 2026-11-22 in translation.
+    ``addresses`` are the addresses of the servers. Source: Managed Lustre docs, VPC network, read 2026-11-22 in
+    translation.
     """
     return gcp.firewall(
         "network-lustre",

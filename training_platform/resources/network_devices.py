@@ -1,11 +1,12 @@
-"""Network devices of VMs by DRANET, GKE's driver for dynamic resource allocation, and the claims of pods to them.
+"""Network devices of VMs, provided by DRANET, GKE's driver for dynamic resource allocation, and pods' claims to them.
 
-A pod names a ResourceClaimTemplate of its team's namespace, by which Kubernetes creates a claim for each pod. The
-device classes are GKE's own, and so are the networks of the devices. Counts are exact: a pod waits for a VM with all
-of its devices, rather than train over those that are left.
+A pod names a ResourceClaimTemplate in its team's namespace, from which Kubernetes creates a claim for each pod. The
+device classes and the networks of the devices are GKE's own. Counts are exact: a pod waits for a VM on which all
+devices are free instead of training with fewer devices.
+
 Sources: GKE docs, allocate network resources by using GKE managed DRANET (an excerpt, read 2026-11-29); Cluster Toolkit
 1047080, gke-node-pool and the examples gke-a4x and gke-a4x-max-bm; GKE cluster-autoscaler 7d25050 (2026-08-21),
-dranet.go, for the devices of each machine type. None of it was seen to run on GKE.
+dranet.go, for the devices of each machine type. None of this was tested on GKE.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DEVICE_CLASSES = sorted({row.network_devices.device_class for row in MACHINE_TYP
 
 
 def claim_templates(name: str, flavors: Iterable[Flavor], scope: Scope, namespace: str) -> Iterator[Resource]:
-    """Yield the templates by which a team's pods claim network devices; ``name`` is the component's."""
+    """Yield the templates with which a team's pods claim network devices; ``name`` is the component's name."""
     pools = (pool for flavor in flavors for pool in flavor.pools)
     by_name = {pool.network_devices.template: pool.network_devices for pool in pools if pool.network_devices}
     for template, devices in sorted(by_name.items()):

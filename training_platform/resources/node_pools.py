@@ -1,8 +1,8 @@
-"""GKE node pools: of VMs with TPUs or GPUs, and of VMs without; workload policies that join VMs.
+"""GKE node pools with and without TPUs or GPUs, and the workload policies that join VMs.
 
-Workload policies join VMs into slices of TPU 7x or NVLink domains of GB200, which placement alone does not. There is
-one per region and topology, which pools of the same topology share. Sources: GKE docs, TPU Ironwood; Cluster Toolkit
-v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
+Workload policies join VMs into TPU 7x slices or GB200 NVLink domains, which a placement policy on its own does not do.
+Each region and topology has one policy, which pools of the same topology share. Sources: GKE docs, TPU Ironwood;
+Cluster Toolkit v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ UPDATE_TIMEOUT = {"update": "8h"}
 
 @dataclass(frozen=True, kw_only=True)
 class PoolPlace:
-    """The place of a pool: names and addresses of its surroundings, perhaps outputs."""
+    """The surroundings of a pool: names and addresses, which may be outputs of resources."""
 
     scope: Scope
     location: str  # of the cluster
@@ -76,10 +76,11 @@ _DEFAULTS = ("upgrade_settings.blue_green_settings.node_pool_soak_duration",)
 
 
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Resource:
-    """Return one GKE node pool of a pool; each multi-host slice is a GKE node pool of its own.
+    """Return one GKE node pool of a pool; each multi-host slice is a separate GKE node pool.
 
-    The autoscaler takes the pair per zone, never the totals, which GKE refuses for slices. A permanent slice has the
-    same minimum and maximum: created with a node count, it would be replaced once its minimum becomes 0.
+    The autoscaler gets the minimum and maximum per zone and never the totals, which GKE refuses for slices. A permanent
+    slice has the same minimum and maximum. If it were created with a node count, it would be replaced when its minimum
+    is changed to 0.
     """
     minimum, maximum = nodes_per_zone(pool, gke_pool)
     resource = gcp.node_pool(
@@ -117,7 +118,7 @@ def node_pool_name(pool: ExpandedPool, gke_pool: GkePool) -> str:
 
 
 def nodes_per_zone(pool: ExpandedPool, gke_pool: GkePool) -> tuple[int, int]:
-    """Return the fewest and the most VMs in each zone, as GKE counts them."""
+    """Return the minimum and the maximum number of VMs in each zone, as GKE counts them."""
     zones = 1 if pool.zone else ZONES_OF_A_REGIONAL_CLUSTER
     return gke_pool.min_nodes // zones, gke_pool.max_nodes // zones
 
@@ -135,10 +136,10 @@ def network_config(pool: ExpandedPool, place: PoolPlace) -> NetworkConfig:
 
 
 def placement_policy(pool: ExpandedPool, workload_policy: Any) -> PlacementPolicy | None:
-    """Return the placement policy that joins the hosts of one slice, or places GPUs close together.
+    """Return the placement policy that joins the hosts of one slice or places GPUs close together.
 
-    GKE refuses a topology on one-host slices, and knows theirs. A workload policy may be set beside either, as Cluster
-    Toolkit does; GKE stores it without the type, a difference that ``_options`` ignores.
+    GKE refuses a topology on one-host slices and sets it itself. A workload policy may be set in addition to either, as
+    Cluster Toolkit does. GKE stores the policy without its type; ``_options`` ignores this difference.
     """
     if not pool.multi_host and not pool.spec.compact and workload_policy is None:
         return None
@@ -197,7 +198,7 @@ IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
 
 
 def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | None:
-    """Return the GPUs of a VM, their driver, and how pods share them; TPUs are implied by the machine type."""
+    """Return the GPUs of a VM, their driver, and how pods share them. The machine type implies the TPUs."""
     if machine.kind != "gpu" or machine.accelerator is None:
         return None
     sharing: Sharing | None = None
@@ -219,10 +220,10 @@ def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | 
 
 
 def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
-    """Return the taint that keeps other pods off GPUs, and those of the stack file.
+    """Return the taint that keeps other pods away from GPUs, and the taints of the stack file.
 
-    GKE adds the first by itself only once the cluster has a pool without GPUs, and pools are created in no order; it
-    always adds that of TPUs.
+    GKE itself adds the GPU taint only if the cluster already has a pool without GPUs, and pools are created in no
+    particular order. GKE always adds the TPU taint.
     """
     pool_taints: list[Taint] = []
     if machine.kind == "gpu":
@@ -233,10 +234,10 @@ def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
 
 
 def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
-    """Return a VM's local SSDs, as ephemeral storage for pods or as block devices; at most one of the two.
+    """Return a VM's local SSDs: ephemeral storage for pods, block devices, or neither.
 
-    SSDs bundled with a machine type are included: if left out, GKE fills them in, and the difference would replace the
-    pool.
+    SSDs bundled with a machine type are included. If they were left out, GKE would fill them in, and the difference
+    would replace the pool.
     """
     count = spec.local_ssd.count or machine.local_ssd.bundled
     if not count:
@@ -247,7 +248,7 @@ def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd |
 
 
 def secondary_boot_disks(spec: NodePoolSpec) -> list[SecondaryDisk] | None:
-    """Return the disks with preloaded container images; they need image streaming, which every pool has."""
+    """Return the disks with preloaded container images. They require image streaming, which every pool has."""
     disks: list[SecondaryDisk] = [{"disk_image": image, "mode": IMAGE_CACHE} for image in spec.preload_images]
     return disks or None
 
@@ -258,8 +259,8 @@ RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 def reservation_affinity(spec: NodePoolSpec) -> Affinity:
     """Return the reservation of a pool's VMs: a named one, any if the file allows it, or none.
 
-    If left out, GKE would take any that fits: it refuses this for spot and flex-start, and on-demand VMs would use up
-    somebody else's reservation.
+    Without this field, GKE would use any matching reservation. It refuses that for spot and flex-start, and on-demand
+    VMs would use up a reservation that was made for something else.
     """
     if spec.reservation is None:
         return {"consume_reservation_type": "NO_RESERVATION", "key": None, "values": None}
@@ -272,12 +273,12 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
 
 
 def queued_provisioning(spec: NodePoolSpec) -> Queued | None:
-    """Return whether VMs start only by a ProvisioningRequest, which Kueue creates for a whole job."""
+    """Return whether VMs start only through a ProvisioningRequest, which Kueue creates for a whole job."""
     return {"enabled": True} if spec.capacity == "queued-provisioning" else None
 
 
 def best_effort_provisioning(spec: NodePoolSpec) -> BestEffort | None:
-    """Return with how many of its first VMs the creation of a pool succeeds; None if it needs all of them.
+    """Return how many of a pool's initial VMs are enough for its creation to succeed; None if all are needed.
 
     Source: pulumi-gcp 10.2.0, NodePool. google-beta 93c65b2 of 2026-08-21 did not have it, so it was not tried.
     """
@@ -287,7 +288,7 @@ def best_effort_provisioning(spec: NodePoolSpec) -> BestEffort | None:
 
 
 def class_taints(pool: ExpandedPool) -> list[Taint]:
-    """Return the taint that keeps a pool for the jobs of its compute class; GKE requires it beside the label."""
+    """Return the taint that reserves a pool for jobs of its compute class. GKE requires it in addition to the label."""
     if pool.compute_class is None:
         return []
     return [{"key": CLASS_LABEL, "value": pool.compute_class, "effect": "NO_SCHEDULE"}]
@@ -301,7 +302,7 @@ IMAGE_TYPE = "COS_CONTAINERD"  # image streaming and driver installation need it
 def common_node_config(
     machine: MachineType, disk: BootDiskSpec, service_account: Any, scope: Scope, location: str
 ) -> NodeConfig:
-    """Return the base of a pool's ``node_config``; ``location`` is the cluster's."""
+    """Return the base of a pool's ``node_config``; ``location`` is the location of the cluster."""
     return {
         "machine_type": machine.name,
         "image_type": IMAGE_TYPE,
@@ -331,10 +332,10 @@ _CPU_OPTIONS = Options(
 
 
 def cpu_pool(name: str, pool: CpuPool, place: PoolPlace) -> Resource:
-    """Return a node pool without TPUs or GPUs; ``name`` is the component's.
+    """Return a node pool without TPUs or GPUs; ``name`` is the component's name.
 
-    GKE changes taints of a pool in place, and pods that run there stay. Source: GKE docs, node taints, read 2026-11-23
-    in an excerpt; not tried on a cluster.
+    GKE changes the taints of a pool in place, and pods that already run there stay. Source: GKE docs, node taints, read
+    2026-11-23 in an excerpt; not tried on a cluster.
     """
     spec = pool.spec
     node = common_node_config(
@@ -367,7 +368,7 @@ def cpu_pool(name: str, pool: CpuPool, place: PoolPlace) -> Resource:
 
 
 def initial_nodes_per_zone(spec: CpuPoolSpec, location: str) -> int:
-    """Return how many VMs each zone starts with: together at least the minimum, unless that passes the maximum."""
+    """Return the initial number of VMs in each zone. Their sum is at least the minimum but not above the maximum."""
     zones = 1 if is_zone(location) else ZONES_OF_A_REGIONAL_CLUSTER
     return min(-(-spec.min_nodes // zones), spec.max_nodes // zones)
 
@@ -380,7 +381,7 @@ _POLICY_OPTIONS = Options(delete_before_replace=True)
 def workload_policies(
     scope: Scope, cluster: str, location: str, pools: Iterable[ExpandedPool]
 ) -> Iterator[tuple[str, Resource]]:
-    """Yield the policies that the pools of a cluster need, each by its topology; ``cluster`` is its key."""
+    """Yield the policies that the pools of a cluster need, with their topologies; ``cluster`` is its key."""
     topologies = dict.fromkeys(pool.policy_topology for pool in pools if pool.policy_topology)
     for topology in topologies:
         name = f"{cluster}-slices-{topology}-policy"
@@ -398,22 +399,22 @@ def workload_policies(
 
 
 def management(spec: NodePoolSpec) -> Management:
-    """Return whether GKE repairs and upgrades VMs by itself; by flex-start it refuses to repair."""
+    """Return whether GKE repairs and upgrades VMs automatically; it does not repair flex-start VMs."""
     repair = spec.upgrades.auto_repair
     auto_repair = spec.charged != "flex-start" if repair is None else repair
     return {"auto_repair": auto_repair, "auto_upgrade": spec.upgrades.auto_upgrade}
 
 
 def upgrades_unsaid(spec: NodePoolSpec) -> bool:
-    """Whether GKE upgrades a pool's VMs in its own way, which the provider does not take, and the file says nothing."""
+    """Return True if the provider does not support GKE's way of upgrading a pool's VMs and the file sets nothing."""
     return spec.charged == "flex-start" and not spec.upgrades.says_how
 
 
 def upgrade_settings(spec: NodePoolSpec) -> UpgradeSettings | None:
-    """Return how VMs are upgraded: by default one is deleted before its successor starts, without room for both.
+    """Return how VMs are upgraded. By default a VM is deleted before its successor starts, so no extra quota is needed.
 
-    Flex-start VMs are left out unless the stack file has settings, which a rule then finds. A slice is recreated
-    as a whole whatever this says.
+    Flex-start VMs have no settings unless the stack file has some, which a rule then reports. A slice is always
+    recreated as a whole, whatever the settings are.
     """
     upgrades = spec.upgrades
     if upgrades_unsaid(spec):

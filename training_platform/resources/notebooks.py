@@ -1,10 +1,11 @@
 """The notebooks that a user of JupyterHub can start, and their objects in a team's namespace.
 
-A user starts a notebook without accelerators, or one on a host of a single-host pool. A profile of a team runs in the
-team's namespace and queue, as the account of its jobs, with its data sets. The namespace has rights of the hub, ways
-between both, and room for pods that wait.
-Source: jupyterhub/kubespawner 7.1.0 (it watches each namespace that it has pods in by itself) and z2jh 4.4.0 (ports,
-labels, rights of the hub's account in its own namespace), read 2026-11-22.
+A user starts a notebook without accelerators, or one on a host of a single-host pool. A notebook with a team's profile
+runs in the team's namespace and queue, with the service account of its jobs and with its data sets. The namespace gives
+permissions to the hub, allows traffic between hub and notebooks, and has room for pods that wait.
+
+Source: jupyterhub/kubespawner 7.1.0 (it watches each namespace in which it has pods) and z2jh 4.4.0 (ports, labels,
+permissions of the hub's account in its own namespace), read 2026-11-22.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _USER_ID = 1000  # in Jupyter's images, and the chart's default
 
 
 def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
-    """Return the profiles of a cluster, the one without accelerators first and chosen by default.
+    """Return the profiles of a cluster. The one without accelerators is first and is the default.
 
-    Pools with multi-host slices have none, since a notebook is one pod. These notebooks wait in no queue, so no team is
-    promised the machines of their pools; culling idle ones frees their accelerators.
+    Pools with multi-host slices have no profiles, because a notebook is one pod. These notebooks are in no queue, so
+    the machines of their pools are not promised to any team. Stopping idle notebooks frees their accelerators.
     """
     return [_cpu_profile(), *_pool_profiles(cluster_name, cluster, notebooks, notebooks.pools)]
 
@@ -51,7 +52,7 @@ def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> l
 def team_profiles(
     cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: NotebookDataSets
 ) -> list[Profile]:
-    """Return the profiles of a team; ``data_sets`` are those that it reads, disks only from VMs in their zone."""
+    """Return the profiles of a team. ``data_sets`` are those that it reads; a disk is only on VMs in its zone."""
     offered = _pool_profiles(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
     pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
     by_name = flavors(cluster_name, cluster)
@@ -71,7 +72,7 @@ def team_profiles(
 
 
 def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -> Profile:
-    """Return the settings of a team's notebook: its namespace, queue, account, home and data."""
+    """Return the settings of a team's notebook: its namespace, queue, service account, home directory and data."""
     queue, *_ = local_queue_names(team)
     home = {"name": "home", "mountPath": HOME, "subPath": "{username}"}
     cache = {"name": "home", "mountPath": _TEAM_CACHE, "subPath": _CACHE_FOLDER}
@@ -92,10 +93,10 @@ def in_namespace(notebooks: Notebooks, team: str, data_sets: NotebookDataSets) -
 
 
 def volumes_beside_home(data_sets: Collection[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return a notebook's volumes and mounts: /dev/shm and data sets; ``hub_program.py`` calls a team's own the same.
+    """Return a notebook's volumes and mounts for /dev/shm and data sets; ``hub_program.py`` uses the same names.
 
-    The runtime's /dev/shm has 64 MiB, in which PyTorch's data loaders end in a bus error. This one is as large as the
-    notebook's memory, which is limited with what is in it.
+    The container runtime's /dev/shm has 64 MiB, which is too little for PyTorch's data loaders: they end in a bus
+    error. This one is as large as the notebook's memory, and its content counts against the memory limit.
     """
     claims = {f"data-set-{name}": {"claimName": data_claim(name), "readOnly": True} for name in data_sets}
     volumes = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims.items()]
@@ -106,7 +107,7 @@ def volumes_beside_home(data_sets: Collection[str]) -> tuple[list[dict[str, Any]
 
 
 def notebook_variables(data_sets: Collection[str]) -> dict[str, str]:
-    """Return the variables with the paths of data sets, as jobs have them, and of caches in the home."""
+    """Return the variables with the paths of data sets, as in jobs, and of caches in the home directory."""
     data_paths = {data_variable(name): _data_path(name) for name in data_sets}
     return {**cache_variables(f"{HOME}/.cache"), **data_paths}
 
@@ -116,9 +117,10 @@ def _data_path(name: str) -> str:
 
 
 def folder_owner(image: str, *mounts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the container that gives a user the home, since the kubelet creates it as root and NFS ignores fsGroup.
+    """Return the container that makes a user the owner of the home directory.
 
-    (Inferred from the Filestore CSI driver's fsGroupPolicy; not tried on a cluster.)
+    The kubelet creates the directory as root, and NFS ignores fsGroup. (Inferred from the Filestore CSI driver's
+    fsGroupPolicy; not tried on a cluster.)
     """
     return {
         "name": "home-owner",
@@ -138,9 +140,9 @@ def _pool_profiles(
 
 
 def holds_notebooks(pool: ExpandedPool) -> bool:
-    """Whether a pool can have notebooks: its slices are single hosts, and a single pod makes it grow.
+    """Return True if notebooks can run on a pool: its slices are single hosts, and a single pod can scale it up.
 
-    Queued VMs need a request, and those of a compute class are for its own jobs.
+    Queued VMs need a ProvisioningRequest, and VMs of a compute class are reserved for its own jobs.
     """
     return not pool.multi_host and pool.spec.capacity != "queued-provisioning" and pool.compute_class is None
 
@@ -156,7 +158,7 @@ def _cpu_profile() -> Profile:
 
 
 def _accelerated(pool: ExpandedPool, node_labels: dict[str, str], notebooks: Notebooks) -> Profile:
-    """Return a pool's profile; its VM may have to be started first, which takes minutes, or capacity."""
+    """Return a pool's profile. Its VM may have to be started first, which takes minutes or may lack capacity."""
     resource = pool.accelerator.resource
     tolerations = [
         {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
@@ -183,7 +185,7 @@ def _accelerated(pool: ExpandedPool, node_labels: dict[str, str], notebooks: Not
 
 
 def _gpu_choices(resource: str, gpus: int) -> dict[str, Any]:
-    """Return the choice between one GPU, the default, so that users share a VM, and all of them."""
+    """Return the choice between one GPU and all GPUs. One is the default, so that users share a VM."""
     choices = {
         f"gpus-{count}": {
             "display_name": f"{count} of {gpus}",
@@ -209,14 +211,15 @@ _HUB = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": HUB
 
 
 def notebooks_of(cluster: ClusterSpec, team: str) -> Notebooks | None:
-    """Return a cluster's notebooks, if they have profiles of the team."""
+    """Return a cluster's notebooks if they have profiles for the team, otherwise None."""
     return cluster.notebooks if cluster.notebooks and team in cluster.notebooks.teams else None
 
 
 def network_policy(*, closed: bool) -> dict[str, Any]:
-    """Return the spec of a NetworkPolicy that opens notebooks to the hub and its proxy, and the hub to notebooks.
+    """Return the spec of a NetworkPolicy that allows traffic between notebooks and the hub with its proxy.
 
-    It opens the hub only if the namespace is ``closed`` to the outside: otherwise it would close everything else.
+    It allows traffic to the hub only if the namespace is ``closed``. Otherwise such a rule would block all other
+    traffic.
     """
     types = ["Ingress"]
     spec: dict[str, Any] = {
@@ -231,7 +234,7 @@ def network_policy(*, closed: bool) -> dict[str, Any]:
 
 
 def waiting_chips(cluster_name: str, cluster: ClusterSpec, team: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return the chips by flavor that a team's waiting notebooks may request: one per user, on the largest VM."""
+    """Return the chips of each flavor that a team's waiting notebooks may request: one per user, on the largest VM."""
     requested: Counter[str] = Counter()
     notebooks = notebooks_of(cluster, team)
     if notebooks is None:

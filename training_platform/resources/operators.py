@@ -1,9 +1,9 @@
 """Operators from Helm charts, and the kinds of jobs that they run in Kueue's queues.
 
-Kueue counts Ray's clusters and jobs, TrainJobs and LeaderWorkerSets, in the queue whose label they carry. Of these the
-last is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs; charts and
-controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0, 2026-11-22. Their
-controllers were run beside an API server; no chart was installed.
+Kueue counts Ray clusters, Ray jobs, TrainJobs and LeaderWorkerSets in the queue that their label names. A
+LeaderWorkerSet is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs;
+charts and controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0,
+2026-11-22. Their controllers were run against an API server; no chart was installed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_OBJECTS = 500  # of a kind, in a team's namespace, as of JobSets
 
 
 def _ray_templates(cluster: str) -> str:
-    """Return CEL for the pod templates of a Ray cluster's spec."""
+    """Return the CEL expression for the pod templates in a Ray cluster's spec."""
     return f"[{cluster}.headGroupSpec.template] + {cluster}.?workerGroupSpecs.orValue([]).map(g, g.template)"
 
 
@@ -41,24 +41,24 @@ def _ray_job_templates(job: str) -> str:
 
 
 def _group_templates(group: str) -> str:
-    """Return CEL for the pod templates of a LeaderWorkerSet."""
+    """Return the CEL expression for the pod templates of a LeaderWorkerSet."""
     spec = f"{group}.spec.leaderWorkerTemplate"
     return f"[{spec}.workerTemplate] + (has({spec}.leaderTemplate) ? [{spec}.leaderTemplate] : [])"
 
 
 def _has_replicated(runtime: str, condition: str) -> str:
-    """Return CEL that is true if a condition is true of a template ``t`` of a runtime's replicated jobs."""
+    """Return CEL that is true if a template ``t`` of a runtime's replicated jobs meets a condition."""
     jobs = f"{runtime}.?template.?spec.?replicatedJobs.orValue([])"
     return f"{jobs}.exists(r, [r.?template.?spec.?template].exists(t, {condition}))"
 
 
 def _has_patched(job: str, condition: str) -> str:
-    """Return CEL that is true if a condition is true of a template ``t`` of a TrainJob's patches of its runtime."""
+    """Return CEL that is true if a template ``t`` in a TrainJob's patches of its runtime meets a condition."""
     return f"{job}.spec.?runtimePatches.orValue([]).exists(p, {_has_replicated('p.?trainingRuntimeSpec', condition)})"
 
 
 def _ray_refuses(cluster: str) -> dict[str, str]:
-    """Return the parts of a Ray cluster's spec that would exceed members' roles; ``cluster`` is CEL for it."""
+    """Return the refused parts of a Ray cluster's spec, which would exceed members' roles; ``cluster`` is its CEL."""
     return {
         # KubeRay gives the head's account the right to patch pods, which takes Kueue's gate away, and images with it.
         "Ray does not scale its cluster here: its head would get rights to change pods": (
@@ -148,7 +148,7 @@ OPERATORS: Final = {
 
 
 def charted(spec: ClusterSpec) -> Iterator[str]:
-    """Yield the operators of a cluster that come from a chart, by their names in the catalogue."""
+    """Yield the operators of a cluster that are installed from a chart, by their names in the catalogue."""
     yield from (name for name in spec.operators if name in OPERATORS)
 
 
@@ -158,7 +158,7 @@ def job_kinds(spec: ClusterSpec) -> tuple[OperatorJob, ...]:
 
 
 def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
-    """Return by operator the spec of the NetworkPolicy that lets it reach pods in a team's namespace."""
+    """Return the spec of a NetworkPolicy for each operator, which allows it to reach pods in a team's namespace."""
     specs = {}
     for name in charted(spec):
         if (pods := OPERATORS[name].connects_to) is None:
@@ -174,5 +174,5 @@ def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
 
 
 def object_limits(spec: ClusterSpec) -> dict[str, str]:
-    """Return the limits of a team's ResourceQuota for the kinds that a cluster's operators run."""
+    """Return the limits in a team's ResourceQuota for the kinds of objects that a cluster's operators manage."""
     return {f"count/{kind.resource}.{kind.group}": str(_MOST_OBJECTS) for kind in job_kinds(spec)}

@@ -1,4 +1,4 @@
-"""The process that plans stacks with the organisation's own code; ``own_worker`` starts it and asks it for plans."""
+"""The process that plans stacks with the organisation's own code. ``own_worker`` starts it and requests plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from training_platform.resources.transfer import document_of_plan
 
 
 def _main(root: Path) -> None:
-    """Answer requests until the last one; what the organisation's code prints goes to standard error."""
+    """Answer requests until the last one. The output of the organisation's code goes to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: SimpleQueue[bytes] = SimpleQueue()
@@ -38,7 +38,7 @@ def _main(root: Path) -> None:
 
 
 def _read_requests(stream: IO[bytes], requests: SimpleQueue[bytes]) -> None:
-    """Put each request, and end this process with the one that sends them, in the middle of whatever it does."""
+    """Put each request into the queue. Exit as soon as the requesting process ends, even in the middle of a plan."""
     for line in stream:
         requests.put(line)
     os._exit(0)

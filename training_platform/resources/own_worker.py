@@ -1,8 +1,8 @@
-"""The process that plans stacks with the organisation's own code, so that no accident in it can change a verdict.
+"""The process that plans stacks with the organisation's own code, isolated so that its errors cannot change a verdict.
 
 ``own_resources.py`` may end its process, never return, change what it imports, or start a thread that never ends. The
-process that judges asks this one for plans in JSON, waits a bounded time, and ends it. This is a guard against
-accidents: whoever may change the repository's code may change the judging process, too.
+process that runs the rules requests plans in JSON from this process, waits a limited time, and ends it. This protects
+only against accidents: whoever may change the repository's code may also change the process that runs the rules.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from training_platform.resources.transfer import plan_of_document
 
 _PROCESS = "training_platform.resources.own_process"
 _SECONDS = 20
-"""How long one plan may take: a plan of 1,000 node pools takes a tenth of it."""
+"""The time limit for one plan in seconds. A plan of 1,000 node pools needs a tenth of it."""
 _BYTES = 64 * 2**20
-"""The size of the largest plan that is taken, as JSON."""
+"""The maximum size of a plan as JSON, in bytes."""
 _WORKERS = 4
-"""How many processes are kept: one for a repository, another one for the base of a comparison."""
+"""The maximum number of processes: one for a repository, another for the base of a comparison."""
 
 
 class _WorkerKey(NamedTuple):
-    """What a process was started for: a repository, its own code, and whether texts of errors are shown."""
+    """What a process was started for: a repository, its own code, and whether error texts are shown."""
 
     root: Path
     program: bytes
@@ -44,9 +44,9 @@ _workers: dict[_WorkerKey, _Worker] = {}
 
 
 def plan_in_worker(stack: Stack, workspace: Workspace, organization: str) -> Plan:
-    """Return the plan of a stack with what the organisation's own code adds to it and changes in it.
+    """Return the plan of a stack, including what the organisation's own code adds and changes.
 
-    Raises PlanError for what the code does wrong, and UserError if there is no plan within 20 s.
+    Raises PlanError for errors in that code, and UserError if no plan is returned within 20 s.
     """
     key = _WorkerKey(workspace.root, (workspace.root / OWN_RESOURCES).read_bytes(), traceback=os.environ.get(TRACEBACK))
     if key not in _workers:
@@ -69,7 +69,7 @@ def plan_in_worker(stack: Stack, workspace: Workspace, organization: str) -> Pla
 
 
 class _NoAnswerError(Exception):
-    """A process that returned no plan; the message is what the organisation's code does."""
+    """The process returned no plan. The message describes what the organisation's code does."""
 
 
 class _Worker:
@@ -90,7 +90,7 @@ class _Worker:
         Thread(target=_read_answers, args=(self._process.stdout, self._answers), daemon=True).start()
 
     def answer(self, stack: Stack, workspace: Workspace, organization: str) -> dict[str, Any]:
-        """Return the answer to the request for a plan. Raises _NoAnswerError."""
+        """Return the response to a request for a plan. Raises _NoAnswerError."""
         request: dict[str, Any] = {"stack": stack.name, "organization": organization}
         if workspace is not self._workspace:
             request["files"] = {row.name: [row.source.file, row.source.value] for row in workspace.stacks.values()}
@@ -115,7 +115,7 @@ class _Worker:
         return answer
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it is doing."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -124,7 +124,7 @@ class _Worker:
 
 
 def _read_answers(stream: IO[bytes], answers: SimpleQueue[bytes]) -> None:
-    """Put each line, or its beginning if it is too long, and an empty one when the process ends."""
+    """Put each line into the queue, only its beginning if it is too long, and an empty line when the process ends."""
     line = b"\n"
     while line.endswith(b"\n"):
         line = stream.readline(_BYTES + 1)

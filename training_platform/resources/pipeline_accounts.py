@@ -1,8 +1,9 @@
 """Service accounts of pipelines, and who may act as each of them.
 
-An account deploys one environment, one previews pull requests, one runs at night. A CI service signs a token for each
-job; Google Cloud takes those of one repository, and reads from the token's claims which account the job may act as.
-Claims are compared one by one, never the token's subject: its text changes with the settings of a repository.
+One account deploys an environment, one previews pull requests, and one runs at night. A CI service signs a token for
+each job. Google Cloud accepts the tokens of one repository and derives from their claims which account the job may act
+as. Claims are compared individually. The token's subject is never used, because its text changes with the settings of a
+repository.
 """
 
 from __future__ import annotations
@@ -62,11 +63,14 @@ APIS = ("iam.googleapis.com", "iamcredentials.googleapis.com", "sts.googleapis.c
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """How Google Cloud reads the tokens of a CI service.
+    """How Google Cloud evaluates the tokens of a CI service.
 
-    ``condition`` refuses tokens of other repositories. ``account`` is an expression over the claims whose value is one
-    of ``PREVIEW``, ``NIGHTLY`` and ``deployer(environment)``; ``subject`` is what audit logs show, which Google Cloud
-    limits to 127 bytes. All are in the Common Expression Language.
+    - ``condition`` refuses tokens of other repositories.
+    - ``account`` is an expression over the claims. Its value is ``PREVIEW``, ``NIGHTLY`` or
+      ``deployer(environment)``.
+    - ``subject`` is shown in audit logs. Google Cloud limits it to 127 bytes.
+
+    All of them are in the Common Expression Language.
     """
 
     provider: str
@@ -77,11 +81,11 @@ class Federation:
 
 
 def github(repository_id: str, branch: str = "main") -> Federation:
-    """Return the federation of GitHub Actions. ``repository_id`` stays the same when a repository is renamed.
+    """Return the federation of GitHub Actions. ``repository_id`` does not change when a repository is renamed.
 
     Only a job that names a GitHub environment has the claim ``environment``, and it waits for the environment's
-    reviewers. A pull request's workflow can name any, so that the claim counts on the branch alone. Source: GitHub
-    docs, OpenID Connect reference, read 2026-11-24.
+    reviewers. A pull request's workflow can name any environment, so the claim is accepted only on the branch. Source:
+    GitHub docs, OpenID Connect reference, read 2026-11-24.
     """
     account = (
         f"assertion.ref != 'refs/heads/{branch}' ? '{PREVIEW}' : "
@@ -100,7 +104,7 @@ def gitlab(project_id: str, issuer: str = "https://gitlab.com", branch: str = "m
     """Return the federation of GitLab CI.
 
     An environment without protection has no approvers, so a job that deploys to it is treated as a preview. The ref of
-    a merge request's pipeline is the source branch, which may have the name of the main branch in a fork. Source:
+    a merge request's pipeline is the source branch, which in a fork may have the name of the main branch. Source:
     GitLab docs, ID token authentication, read 2026-11-24.
     """
     account = (
@@ -124,14 +128,14 @@ def deployer(environment: str) -> str:
 
 
 def pipeline_account_id(account: str) -> str:
-    """Return the id of a service account, by its value of ``Federation.account``."""
+    """Return the id of a service account for a value of ``Federation.account``."""
     return account_id(account.lower().replace("_", "-").replace(".", "-"))
 
 
 def setup_script(project: str, workspace: Workspace, federation: Federation | None, state: PulumiState) -> str:
-    """Return a script for a shell that creates the accounts in ``project``, with the rights that the stacks need.
+    """Return a shell script that creates the accounts in ``project``, with the permissions that the stacks need.
 
-    It may be run again. Without a federation only people and triggers of Cloud Build may act as the accounts.
+    It may be run repeatedly. Without a federation, only people and Cloud Build triggers may act as the accounts.
     """
     environments = [environment_rights(stack.name, workspace) for stack, _ in workspace.environments()]
     accounts = [PREVIEW, NIGHTLY, *(deployer(rights.environment) for rights in environments)]
@@ -152,7 +156,7 @@ def setup_script(project: str, workspace: Workspace, federation: Federation | No
 
 
 def _submitters(workspace: Workspace, project: str) -> list[str]:
-    """Return the ids of the accounts of ``project`` that stack files name as submitters to Vertex AI."""
+    """Return the ids of the accounts in ``project`` that stack files name as submitters to Vertex AI."""
     members = {member for _, environment in workspace.environments() for member in environment.vertex_submitters}
     matches = (re.fullmatch(rf"serviceAccount:([^@]+)@{project}\.iam\.gserviceaccount\.com", name) for name in members)
     return sorted(match[1] for match in matches if match)
@@ -160,7 +164,7 @@ def _submitters(workspace: Workspace, project: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class PulumiState:
-    """Where Pulumi's state is, and who may act as the deployers: a bucket, a key of Cloud KMS, members of IAM."""
+    """The location of Pulumi's state, and who may act as deployers: a bucket, a Cloud KMS key, IAM members."""
 
     bucket: str | None = None
     key: str | None = None
@@ -169,11 +173,13 @@ class PulumiState:
 
 @dataclass
 class ProjectRights:
-    """The rights that a deployment requires in one project.
+    """The permissions that a deployment requires in one project.
 
-    ``permissions`` are those of resources; ``granted`` the roles that the plans grant in the project; ``accounts`` have
-    the display names of accounts that resources run as, by id. ``unknown`` are types of an organisation's own resources
-    that ``resource_types.yaml`` has no permissions for.
+    - ``permissions`` are required by resources.
+    - ``granted`` are the roles that the plans grant in the project.
+    - ``accounts`` maps the ids of accounts that resources run as to their display names.
+    - ``unknown`` are types of an organisation's own resources for which ``resource_types.yaml`` has no
+      permissions.
     """
 
     permissions: set[str] = field(default_factory=set)
@@ -185,9 +191,9 @@ class ProjectRights:
 
 @dataclass(frozen=True)
 class EnvironmentRights:
-    """The rights to deploy an environment and its teams, by project; ``budgets`` are the billing accounts.
+    """The permissions to deploy an environment and its teams, keyed by project; ``budgets`` are the billing accounts.
 
-    ``mirrors`` are the projects with a mirror of charts in Artifact Registry, which every preview pulls.
+    ``mirrors`` are the projects with a mirror of charts in Artifact Registry, from which every preview pulls.
     """
 
     environment: str
@@ -197,7 +203,7 @@ class EnvironmentRights:
 
     @property
     def needs(self) -> Mapping[str, set[str]]:
-        """Every right and account by its project or billing account."""
+        """All permissions and accounts, keyed by project or billing account."""
         needs = {account: {"budgets"} for account in self.budgets}
         for project, needed in self.projects.items():
             needs[project] = {*needed.permissions, *needed.granted, *needed.accounts, *needed.unknown}
@@ -207,7 +213,7 @@ class EnvironmentRights:
 
 
 def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRights:
-    """Return what the plans of an environment and its teams require; a rejected stack has none."""
+    """Return what the plans of an environment and its teams require. A rejected stack requires nothing."""
     projects: dict[str, ProjectRights] = {}
     budgets: set[str] = set()
     mirrors: set[str] = set()
@@ -242,7 +248,7 @@ def _add(resource: Resource, rights: ProjectRights) -> None:
 
 
 def _project(resource: Resource, home: str) -> str:
-    """Return the project of a resource: its input, or a part of the name that it is in; ``home`` is the stack's."""
+    """Return the project of a resource: from its inputs or from its parent's name; ``home`` is the stack's project."""
     inputs = resource.inputs
     if isinstance(inputs.get("project"), str):
         return str(inputs["project"])
@@ -252,7 +258,7 @@ def _project(resource: Resource, home: str) -> str:
 
 
 def deployer_commands(rights: EnvironmentRights, email: str) -> Iterator[str]:
-    """Yield commands that give the account of an environment its rights."""
+    """Yield commands that grant an environment's deployer account its permissions."""
     role_id = f"deploy_{rights.environment}".replace("-", "_").replace(".", "_")
     for project, needed in rights.projects.items():
         permissions = needed.permissions | set(QUOTA_PERMISSIONS)
@@ -280,10 +286,10 @@ def deployer_commands(rights: EnvironmentRights, email: str) -> Iterator[str]:
 
 
 def limited_admin(project: str, email: str, granted: Collection[str]) -> Iterator[str]:
-    """Yield commands that let an account grant and take away ``granted`` in a project, and no other roles.
+    """Yield commands that allow an account to grant and revoke the roles in ``granted`` in a project, and no others.
 
-    A condition may list ten roles at once (unverified), so that a longer list is several. Source: IAM docs, set limits
-    on granting roles, read 2026-11-24.
+    A condition may list ten roles (unverified), so a longer list is split into several conditions. Source: IAM docs,
+    set limits on granting roles, read 2026-11-24.
     """
     member = f"--member=serviceAccount:{email} --role={IAM_ADMIN}"
     yield f"gcloud projects remove-iam-policy-binding {project} {member} --all > /dev/null 2>&1 || true"
@@ -299,10 +305,11 @@ def limited_admin(project: str, email: str, granted: Collection[str]) -> Iterato
 
 
 def reader_commands(environments: Iterable[EnvironmentRights], project: str) -> Iterator[str]:
-    """Yield commands for the accounts that change nothing.
+    """Yield commands for the accounts that only read.
 
-    The nightly account reads each resource of the plans, and what quota, idle machines and chip-hours are computed
-    from. A preview asks Google Cloud only about what exists already, and clusters about changed objects.
+    The nightly account reads all resources of the plans, and the data from which quota, idle machines and chip-hours
+    are calculated. A preview reads from Google Cloud only existing resources that the stacks refer to, and from
+    clusters only changed objects.
     """
     readable: dict[str, set[str]] = {}
     clusters: dict[str, bool] = {}
@@ -325,7 +332,7 @@ def reader_commands(environments: Iterable[EnvironmentRights], project: str) -> 
 
 
 def state_commands(state: PulumiState, project: str, accounts: Iterable[str]) -> Iterator[str]:
-    """Yield commands that open Pulumi's state to the accounts: to deployers whole, to the others for reading."""
+    """Yield commands that give deployers full access to Pulumi's state, and all other accounts read access."""
     for account in accounts:
         email = account_email(account, project)
         reads = account in (PREVIEW, NIGHTLY)
@@ -347,7 +354,7 @@ def state_commands(state: PulumiState, project: str, accounts: Iterable[str]) ->
 
 
 def role_commands(project: str, role_id: str, title: str, permissions: Iterable[str]) -> Iterator[str]:
-    """Yield commands that create a custom role of a project, or change it to these permissions."""
+    """Yield commands that create a custom role in a project, or change it to these permissions."""
     yield f"verb=create; ! exists iam roles describe {role_id} --project={project} || verb=update"
     yield (
         f'gcloud iam roles $verb {role_id} --project={project} --title="{title}" --stage=GA '
@@ -364,7 +371,7 @@ def project_grant(project: str, email: str, role: str) -> str:
 
 
 def account_command(account: str, project: str) -> str:
-    """Return a command that creates a service account, by its id, if there is none yet."""
+    """Return a command that creates the service account with this id unless it exists."""
     return (
         f"exists iam service-accounts describe {account}@{project}.iam.gserviceaccount.com --project={project} "
         f"|| gcloud iam service-accounts create {account} --project={project}"
@@ -372,9 +379,9 @@ def account_command(account: str, project: str) -> str:
 
 
 def federation_commands(project: str, federation: Federation, ids: Mapping[str, str]) -> Iterator[str]:
-    """Yield commands that let the jobs of a CI service act as accounts of ``project``.
+    """Yield commands that allow the jobs of a CI service to act as accounts of ``project``.
 
-    ``ids`` has for the id of each account its value of ``Federation.account``.
+    ``ids`` maps the id of each account to its value of ``Federation.account``.
     """
     place = f"--location=global --project={project}"
     yield (
@@ -400,5 +407,5 @@ def federation_commands(project: str, federation: Federation, ids: Mapping[str, 
 
 
 def account_email(account: str, project: str) -> str:
-    """Return the address of an account, by its value of ``Federation.account``."""
+    """Return the e-mail address of an account for a value of ``Federation.account``."""
     return f"{pipeline_account_id(account)}@{project}.iam.gserviceaccount.com"

@@ -1,7 +1,7 @@
-"""The plan of a stack: components, their resources, and references for values that only a deployment knows.
+"""The plan of a stack: components, their resources, and references for values that are known only after deployment.
 
-Pure functions compose it, ``training_platform/modules`` registers it with Pulumi, and everything that judges a stack
-reads it. A resource is known by its type and name.
+Pure functions create it, ``training_platform/modules`` registers it with Pulumi, and all rules and checks read it. A
+resource is identified by its type and name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, Sta
 OWN_RESOURCES = "own_resources.py"
 """The file of an organisation's own resources."""
 IN_OWN_RESOURCES: ContextVar[bool] = ContextVar("IN_OWN_RESOURCES", default=False)
-"""Whether the organisation's own code is composing, so that each resource keeps the line that adds it."""
+"""Whether the organisation's own code is running. Each resource that it adds keeps the line that adds it."""
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
 
 
@@ -35,10 +35,11 @@ def own_anchor(stack: str, line: int) -> Anchor:
 
 
 class PlanError(UserError):
-    """A plan that nobody could register: a name that two resources have, a circle of dependencies, a missing API.
+    """A plan that cannot be registered: a repeated name, a circle of dependencies, or an API that is not enabled.
 
-    ``path`` is where the stack file causes it, empty if its program does. ``line`` is the line of the organisation's
-    own code that causes it, None if that does not; ``reason`` is then the message without file, line and stack.
+    ``path`` is the field of the stack file that causes it, empty if the program does. ``line`` is the line of the
+    organisation's own code that causes it, otherwise None. In that case ``reason`` is the message without file, line
+    and stack.
     """
 
     def __init__(self, message: str, path: Path = (), *, line: int | None = None, reason: str = "") -> None:
@@ -50,11 +51,11 @@ class PlanError(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a resource is treated, as Pulumi's resource options name it.
+    """Options of a resource, with the names of Pulumi's resource options.
 
     ``delete_before_replace`` has three values: an explicit False would override the provider's own decision.
-    ``import_`` is the id of an existing resource that becomes this one. ``timeouts`` are those of create, update
-    and delete.
+    ``import_`` is the id of an existing resource that becomes this one. ``timeouts`` apply to create, update and
+    delete.
     """
 
     protect: bool = False
@@ -69,7 +70,7 @@ class Options:
 
     @cached_property
     def planned(self) -> dict[str, Any]:
-        """The options as ``StackResource`` has them: those that are set."""
+        """The options that are set, in the form for ``StackResource``."""
         every = {
             "protect": self.protect,
             "retainOnDelete": self.retain_on_delete,
@@ -89,10 +90,11 @@ PLAIN = Options()
 
 @dataclass(frozen=True, kw_only=True)
 class Alias:
-    """What a resource or component was in an earlier plan, so that it is no new one; what is left out is as it is now.
+    """The identity of a resource or component in an earlier plan, so that it does not count as new.
 
-    ``parents`` are the types of the components that it was below, the outermost first. An alias of a component holds
-    for all below it; a component that is removed is in an alias of each of its children.
+    Fields that are left out have not changed. ``parents`` are the types of the components that contained it, the
+    outermost first. An alias of a component applies to everything below it. If a component is removed, each of its
+    children needs an alias that contains it.
     """
 
     name: str | None = None
@@ -104,10 +106,12 @@ class Alias:
 class Resource:
     """A resource of a plan.
 
-    ``inputs`` are spelt as the provider's Python spells them, and a None in them is left out; those of a Kubernetes
-    object are its manifest. ``after`` is what it waits for beside the resources that its inputs refer to.
-    ``own_provider`` is a provider that is not its component's. ``read_id`` is the id of a resource that exists already
-    and is only read. ``own_line`` is the line of the organisation's own code that adds it, None for our resources.
+    - ``inputs`` use the provider's Python names, and None is left out. For a Kubernetes object they are its
+      manifest.
+    - ``after`` is what it waits for in addition to the resources that its inputs refer to.
+    - ``own_provider`` is its provider if that differs from its component's.
+    - ``read_id`` is the id of an existing resource that is only read.
+    - ``own_line`` is the line of the organisation's own code that adds it, None for our resources.
     """
 
     type: str
@@ -123,12 +127,12 @@ class Resource:
 
     @property
     def key(self) -> ResourceKey:
-        """Its type and name, unique in its stack."""
+        """The type and the name of the resource, which are unique in its stack."""
         return self.type, self.name
 
     @property
     def provider(self) -> Resource | None:
-        """The provider that it is registered with; None for a default one."""
+        """The provider with which it is registered; None for a default provider."""
         if self.own_provider is not None or not self.type.startswith("kubernetes:"):
             return self.own_provider
         component = self.parent
@@ -137,22 +141,22 @@ class Resource:
         return component.provider if component else None
 
     def output(self, *path: str) -> Any:
-        """Return a reference to one of its outputs, by the provider's Python name; any input takes it."""
+        """Return a reference to an output, by the provider's Python name. Any input accepts it."""
         return Reference(self, path)
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """An output of a resource, known once the resource is deployed."""
+    """An output of a resource, which is known once the resource is deployed."""
 
     resource: Resource
     path: tuple[str, ...]
 
     @property
     def preview(self) -> Any:
-        """The value that a preview knows: an input of the same name, else ``UNKNOWN``.
+        """The value that is known in a preview: an input of the same name, otherwise ``UNKNOWN``.
 
-        Nothing is known of objects whose cluster is not deployed: their provider cannot be asked.
+        Nothing is known about objects whose cluster is not deployed yet, because their provider cannot be queried.
         """
         provider = self.resource.provider
         if provider is not None and not _is_known(provider.inputs):
@@ -167,25 +171,25 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """A value that a named function makes of others, once all of them are known."""
+    """A value that a named function calculates from other values once all of them are known."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
     @property
     def preview(self) -> Any:
-        """The value that a preview knows."""
+        """The value that is known in a preview."""
         arguments = [preview(argument) for argument in self.arguments]
         return self.function(*arguments) if _is_known(arguments) else UNKNOWN
 
 
 def compute(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function makes of values, at once if no deployment has to tell any of them."""
+    """Return the result of a function. If an argument is known only after deployment, the result is ``Computed``."""
     return Computed(function, arguments) if _is_deferred(arguments) else function(*arguments)
 
 
 def _is_deferred(value: Any) -> bool:
-    """Whether a value has a reference in it, or an output of somebody's Pulumi program, which nobody reads here."""
+    """Return True if a value contains a reference, or an output of another Pulumi program, which is not read here."""
     if isinstance(value, Mapping):
         return any(_is_deferred(item) for item in value.values())
     if isinstance(value, list | tuple):
@@ -194,12 +198,12 @@ def _is_deferred(value: Any) -> bool:
 
 
 def text(template: str, *values: Any) -> Any:
-    """Return a template with values in place of its ``{}``."""
+    """Return a template in which values replace ``{}``."""
     return compute(str.format, template, *values)
 
 
 def once(value: Any, *awaited: Any) -> Any:
-    """Return a value that is known only once the ``awaited`` values are: whoever takes it waits for them."""
+    """Return a value that is known only once the ``awaited`` values are. A resource that uses it waits for them."""
     return compute(first, value, *awaited)
 
 
@@ -211,8 +215,10 @@ def first(value: Any, *_others: Any) -> Any:
 class Component:
     """A component of a plan, with its resources and other components in ``children``.
 
-    ``after`` is what it waits for, and its children with it. ``provider`` is that of Kubernetes objects in it.
-    ``aliases`` are what it was in earlier plans, and ``outputs`` what others read of it, by Python's names.
+    - ``after`` is what it waits for; its children wait for the same.
+    - ``provider`` is the provider of Kubernetes objects in it.
+    - ``aliases`` are its identities in earlier plans.
+    - ``outputs`` are the values that others read, with Python names.
     """
 
     def __init__(
@@ -235,11 +241,11 @@ class Component:
 
     @property
     def key(self) -> ResourceKey:
-        """Its type and name, unique in its stack."""
+        """The type and the name of the component, which are unique in its stack."""
         return self.type, self.name
 
     def add(self, resource: Resource, after: Iterable[Node] = ()) -> Resource:
-        """Add a resource, which waits for ``after`` too, and return it."""
+        """Add a resource that also waits for ``after``, and return it."""
         resource.parent = self
         if IN_OWN_RESOURCES.get():
             resource.own_line = _own_line()
@@ -257,19 +263,19 @@ class Component:
         return child
 
     def nodes(self) -> Iterator[Node]:
-        """Yield everything below it, parents first."""
+        """Yield all nodes below the component, parents first."""
         for child in self.children:
             yield child
             if isinstance(child, Component):
                 yield from child.nodes()
 
     def resources(self) -> Iterator[Resource]:
-        """Yield all resources below it."""
+        """Yield all resources below the component."""
         return (node for node in self.nodes() if isinstance(node, Resource))
 
 
 def _refuse_circles(value: Any, resource: str, above: tuple[int, ...] = ()) -> None:
-    """Raise PlanError for inputs of the organisation's own code that contain themselves: walking them has no end."""
+    """Raise PlanError if inputs from the organisation's own code contain themselves. Walking them would never end."""
     if not isinstance(value, Mapping | list | tuple):
         return
     if id(value) in above:
@@ -289,15 +295,15 @@ Node = Resource | Component
 
 
 class Plan(Component):
-    """The plan of a stack; ``outputs`` is what the stack exports."""
+    """The plan of a stack; ``outputs`` are the values that the stack exports."""
 
     def __init__(self, stack: str) -> None:
         super().__init__("pulumi:pulumi:Stack", stack)
 
     def check(self) -> None:
-        """Raise PlanError for a type and name that two resources have, and for what a resource waits for in vain.
+        """Raise PlanError if two resources have the same type and name, or if dependencies cannot be met.
 
-        That is a resource that nobody added to the plan, or one that waits for the first in its turn.
+        A dependency cannot be met if it is not in the plan, or if it depends on the resource itself.
         """
         counts = Counter(node.key for node in self.nodes())
         repeated = [f"{name} ({kind})" for (kind, name), count in counts.items() if count > 1]
@@ -318,9 +324,9 @@ class Plan(Component):
         _sorted(needs)
 
     def check_providers(self) -> None:
-        """Raise PlanError for a resource of another provider, and for a Kubernetes object without one.
+        """Raise PlanError for a resource of an unsupported provider, and for a Kubernetes object without a provider.
 
-        Pulumi would use the caller's own cluster.
+        For the latter, Pulumi would use the caller's own cluster.
         """
         resources = list(self.resources())
         for resource in resources:
@@ -337,25 +343,25 @@ class Plan(Component):
             raise PlanError(f"stack {self.name}: {reason}.", line=homeless[0].own_line, reason=reason)
 
     def planned(self, types: Container[str] | None = None) -> list[StackResource]:
-        """Return every resource and component as a preview would register it, but for those that are only read.
+        """Return all resources and components as a preview would register them, except those that are only read.
 
-        ``types`` are the only ones to return; None for all.
+        ``types`` limits the result to these types; None means all types.
         """
         nodes = (node for node in self.nodes() if not is_read(node))
         return [_planned(node, self) for node in nodes if types is None or node.type in types]
 
     def preview_outputs(self) -> dict[str, Any]:
-        """Return its outputs as a preview knows them."""
+        """Return the outputs of the plan as a preview knows them."""
         return {name: preview(value) for name, value in self.outputs.items()}
 
 
 def is_read(node: Node) -> bool:
-    """Whether a resource exists already: it is read, and nothing of it is registered."""
+    """Return True if a resource exists already and is only read, so it is not registered."""
     return isinstance(node, Resource) and node.read_id is not None
 
 
 def preview(value: Any) -> Any:
-    """Return a value with everything in it as a preview knows it."""
+    """Return a value in which references are replaced by what a preview knows."""
     if isinstance(value, Mapping):
         return {key: preview(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -374,7 +380,7 @@ def _is_known(value: Any) -> bool:
 
 
 def references(value: Any) -> list[Reference]:
-    """Return the outputs that a value is made from, in its order and perhaps repeatedly."""
+    """Return the outputs that a value contains, in their order; an output may occur repeatedly."""
     outputs: list[Reference] = []
     remaining = [value]
     while remaining:
@@ -392,12 +398,12 @@ def references(value: Any) -> list[Reference]:
 
 
 def referenced(value: Any) -> Iterator[Resource]:
-    """Yield the resources whose outputs a value is made from, perhaps repeatedly."""
+    """Yield the resources whose outputs a value contains; a resource may occur repeatedly."""
     return (reference.resource for reference in references(value))
 
 
 def awaited(node: Node) -> Iterator[Resource]:
-    """Yield the resources that a node waits for: it refers to them, or they are what ``after`` names or contains."""
+    """Yield the resources that a node waits for: it refers to them, or ``after`` names or contains them."""
     yield from _awaited_explicitly(node)
     if isinstance(node, Resource):
         yield from referenced(node.inputs)
@@ -439,7 +445,7 @@ def _planned(node: Node, plan: Plan) -> StackResource:
 
 
 def _sources(resource: Resource) -> dict[str, tuple[ResourceKey, ...]]:
-    """Return from which resources' outputs each input is made, by the wire's name."""
+    """Return the resources whose outputs each input contains, keyed by the name that is sent to the provider."""
     sources = {}
     for name, value in resource.inputs.items():
         keys = tuple(sorted({origin.key for origin in referenced(value)}))
@@ -450,7 +456,7 @@ def _sources(resource: Resource) -> dict[str, tuple[ResourceKey, ...]]:
 
 
 def parent_types(node: Node) -> tuple[str, ...]:
-    """Return the types of the components that a node is below, the outermost first, without the stack's."""
+    """Return the types of the components that contain a node, the outermost first, without the stack's type."""
     types: list[str] = []
     component = node.parent
     while component is not None and component.parent is not None:
@@ -460,12 +466,12 @@ def parent_types(node: Node) -> tuple[str, ...]:
 
 
 def in_order(root: Component) -> list[Node]:
-    """Return everything below a component, each after its parent and after all that it waits for. Raises PlanError."""
+    """Return everything below a component. Each node is after its parent and its dependencies. Raises PlanError."""
     return _sorted(_needs(root))
 
 
 def _needs(root: Component) -> dict[Node, list[Node]]:
-    """Return the nodes that are registered before each node: its parent, its provider, and all that it waits for."""
+    """Return the nodes that must be registered before each node: its parent, its provider, and its dependencies."""
     needs: dict[Node, list[Node]] = {}
     for node in root.nodes():
         before: list[Node] = []
@@ -478,7 +484,10 @@ def _needs(root: Component) -> dict[Node, list[Node]]:
 
 
 def _sorted(needs: Mapping[Node, Iterable[Node]]) -> list[Node]:
-    """Return nodes each after its needs, otherwise as they were composed; chains may be longer than Python's stack."""
+    """Return nodes in the order of their needs, otherwise in the given order. This is not recursive.
+
+    Chains of dependencies may be longer than Python's stack.
+    """
     done: dict[Node, None] = {}
     for start in needs:
         chain = {start: iter(needs[start])}  # each node needs the next one

@@ -1,4 +1,4 @@
-"""A cluster in the plan of an environment or a team: the components of objects in it have the cluster's provider."""
+"""A cluster in the plan of an environment or a team. The components of its objects have the cluster's provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from training_platform.resources.scope import Scope
 class PlannedCluster:
     """A cluster of an environment in a stack's plan; ``key`` is its key in the environment's file.
 
-    ``component`` contains all that the stack has in it, or is the plan itself; ``provider`` is that of its objects.
+    ``component`` contains everything that the stack has in the cluster, or is the plan itself. ``provider`` is the
+    provider of its objects.
     """
 
     key: str
@@ -30,16 +31,16 @@ class PlannedCluster:
     provider: Resource
 
     def add(self, component_type: str, name: str, after: Iterable[Node] = ()) -> Component:
-        """Add a component of objects in the cluster, and return it."""
+        """Add a component for objects in the cluster, and return it."""
         return self.component.component(component_type, name, after=after, provider=self.provider)
 
     def add_object(self, resource: Resource, after: Iterable[Node] = ()) -> Resource:
-        """Add an object in the cluster that is in no other component, and return it."""
+        """Add an object in the cluster that belongs to no other component, and return it."""
         resource.own_provider = self.provider
         return self.component.add(resource, after)
 
     def objects(self) -> Iterator[Resource]:
-        """Yield all objects in the cluster so far."""
+        """Yield all objects in the cluster that were added so far."""
         return (resource for resource in self.component.resources() if resource.provider is self.provider)
 
 
@@ -52,7 +53,7 @@ def planned_cluster(
     flavors: Mapping[str, Flavor],
     endpoint: Any,
 ) -> PlannedCluster:
-    """Add a cluster's provider to a component, and return the cluster; ``home`` is the scope of its environment.
+    """Add a cluster's provider to a component, and return the cluster; ``home`` is its environment's scope.
 
     ``endpoint`` is the host name of its control plane.
     """
