@@ -1,7 +1,7 @@
-"""The admission policies on pods of teams: where they are placed, and what of a node they reach.
+"""The admission policies for teams' pods: on which nodes they run, and what they can access on a node.
 
-Pods are held to Pod Security's baseline, except for what GPUDirect needs if a team has it: Pod Security knows no
-exceptions by path, so a namespace with GPUDirect cannot enforce baseline.
+Pods must meet Pod Security's baseline, except for what GPUDirect needs if a team has it. Pod Security has no exceptions
+for individual paths, so a namespace with GPUDirect cannot enforce baseline.
 
 Sources: Kubernetes docs, Pod Security Standards, baseline, read 2026-11, each policy tried on API server 1.36.3.
 """
@@ -31,7 +31,7 @@ HOST_NETWORK = "host-network"
 # What the namespace of a team has whose pods need a filter of system calls.
 CONFINED_LABEL = f"{MANAGED_BY}/confined"
 CONFINED = {"seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
-"""The security context of a container that such a namespace admits; GKE gives it to all pods of Autopilot."""
+"""The security context of a container that a confined namespace admits. GKE sets it for all Autopilot pods."""
 # Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
 POD_GATE = "kueue.x-k8s.io/admission"
 # A ClusterPodMonitoring selects pods by labels in all namespaces, and its collector sends them the controller's token.
@@ -68,9 +68,9 @@ _CONTAINERS = " + ".join(f"object.spec.?{name}.orValue([])" for name in _LISTS)
 
 
 def accelerator_pods(bounds: Bounds) -> Policy:
-    """Return the policy on where pods are placed, those that request chips above all, on priority and grace period.
+    """Return the policy on the placement of pods, mainly of those that request chips, on priority and grace period.
 
-    A cluster may give every pod a priority class by default, so the value counts and not the name.
+    A cluster may give every pod a default priority class, so the priority value is checked and not the name.
     """
     highest = max([0, *bounds.priorities.values()])
     jobsets_term = f"{_IS_JOBSETS_TERM} && {_on_exclusive_nodes(bounds.exclusive)}"
@@ -100,7 +100,10 @@ _ASKS = (
 
 
 def _placement(other_namespaces: str = "false") -> dict[str, str]:
-    """Return the validations on where a pod is placed; a term ``t`` of CEL ``other_namespaces`` may name any."""
+    """Return the validations on the placement of a pod.
+
+    A pod affinity term ``t`` may name other namespaces if ``other_namespaces``, a CEL expression, is true.
+    """
     terms = (
         "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
         "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
@@ -135,7 +138,10 @@ _IS_JOBSETS_TERM = (
 
 
 def _on_exclusive_nodes(nodes: Sequence[ExclusiveNodes]) -> str:
-    """Return CEL that is true if a term ``t`` keeps other jobs away only where a whole slice or VM is one job's."""
+    """Return CEL that is true if a term ``t`` keeps other jobs away only from nodes reserved for one job.
+
+    Such nodes are a whole slice or VM.
+    """
     alternatives = []
     for labels, topology_key in nodes:
         conditions = [f"t.topologyKey == {literal(topology_key)}"]
@@ -173,7 +179,7 @@ def pod_volumes() -> Policy:
 
 
 def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
-    """Return the policy on the sources of images: ``sources`` are prefixes; the daemons' own images pass as well."""
+    """Return the policy on the sources of images: only the prefixes in ``sources``, and the daemons' own images."""
     daemon_images = [daemon["image"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, images).daemons]
 
     def is_allowed(image: str) -> str:
@@ -193,7 +199,7 @@ def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
 
 
 def pod_baseline(images: Mapping[str, str]) -> Policy:
-    """Return the policy that repeats baseline; ``images`` are those of the daemons, by their names in the catalogue."""
+    """Return the policy that repeats baseline; ``images`` are the images of daemons, keyed by catalogue name."""
     accesses = {kind: access(kind, images) for kind in GPU_DIRECT_KINDS}
     host_paths = []
     for kind, node_access in accesses.items():
@@ -257,21 +263,24 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
 # about cost if the volumes are folders of the node (seen on 1.36.3, 2026-11-28).
 MOST_PAIRS = 80_000
 _IS_PATCH = "!object.spec.containers.exists(c, has(c.image))"
-"""CEL that is true of a patch: what its runtime's containers request is not to be seen in it."""
+"""CEL that is true if a template is a patch, which does not show the requests of its runtime's containers."""
 
 _IN_TEMPLATES = {
     "object.spec.containers": "t.?spec.?containers.orValue([])",
     "object.metadata.annotations[k]": "t.?metadata.?annotations[?k].orValue('')",
     "object.": "t.?",
 }
-"""What conditions on a pod say of a pod template ``t``, whose parts may be missing; in this order."""
+"""Replacements that turn conditions on a pod into conditions on a pod template ``t``, applied in this order.
+
+Parts of a template may be missing.
+"""
 
 
 def template_baseline(images: Mapping[str, str], sources: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
-    """Return variables, and conditions on a template ``t`` by message: what pods may not have, jobs do not ask for.
+    """Return CEL variables, and conditions on a template ``t`` keyed by message: jobs must not request refused pods.
 
-    Otherwise only the pods of a job would be refused, once it holds its quota. Devices of the node are left to the
-    pods, since Kueue adds the labels of their nodes only when it admits a job.
+    Without these conditions only the pods of a job would be refused, when the job already holds its quota. Devices of
+    the node are checked only on pods, because Kueue adds the labels of their nodes when it admits a job.
     """
     baseline = pod_baseline(images)
     variables = {**(baseline.variables or {}), "asks": f"({_IS_PATCH} || {_ASKS})"}
@@ -288,7 +297,7 @@ def template_baseline(images: Mapping[str, str], sources: Sequence[str] = ()) ->
 
 
 def pairs_in_template() -> str:
-    """Return CEL for the pairs of a mount and a volume in a template ``t``."""
+    """Return the CEL expression for the pairs of a mount and a volume in a template ``t``."""
     lists = [f"t.?spec.?{name}.orValue([]).map(c, c.?volumeMounts.orValue([]).size())" for name in _LISTS]
     return f"({' + '.join(lists)}).sum() * t.?spec.?volumes.orValue([]).size()"
 
@@ -302,10 +311,11 @@ def _on_template(cel: str, parts: Mapping[str, str]) -> str:
 
 
 def daemon_exec(images: Mapping[str, str]) -> Policy:
-    """Return the policy on commands in running pods: none in a daemon, since it sees its node's kernel.
+    """Return the policy on commands in running pods: none in a daemon, because it can access its node's kernel.
 
-    The API server fills in the only container of a pod after admission, so a request has to name one, as kubectl does.
-    Source: kubernetes v1.36.3, pkg/registry/core/pod/strategy.go, validateContainer, read 2026-11-24.
+    If a pod has only one container, the API server fills in its name after admission. A request therefore has to name a
+    container, as kubectl does. Source: kubernetes v1.36.3, pkg/registry/core/pod/strategy.go, validateContainer, read
+    2026-11-24.
     """
     daemon_names = [daemon["name"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, images).daemons]
     container = "object.?container.orValue('')"
@@ -320,7 +330,7 @@ def daemon_exec(images: Mapping[str, str]) -> Policy:
 
 
 def _any_daemon(accesses: Mapping[str, NodeAccess]) -> str:
-    """Return CEL that is true if a container ``c`` is a daemon, exactly as rendered, that its namespace may have."""
+    """Return CEL that is true if a container ``c`` is exactly a rendered daemon that its namespace may have."""
     return " || ".join(
         f"({allowed(kind)} && {_is_daemon(daemon, node_access.volumes)})"
         for kind, node_access in accesses.items()
@@ -329,7 +339,7 @@ def _any_daemon(accesses: Mapping[str, NodeAccess]) -> str:
 
 
 def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -> str:
-    """Return CEL that compares all that could change a container's program: its code, its files, its neighbours."""
+    """Return CEL that compares everything that could change a container's program: code, files and neighbours."""
     env = [[variable["name"], variable["value"]] for variable in daemon["env"]]
     mounts = [[mount["name"], mount["mountPath"]] for mount in daemon["volumeMounts"]]
     index = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
@@ -363,17 +373,17 @@ def _has_volume(volume: Mapping[str, Any]) -> str:
 
 
 def _same_source(volume: Mapping[str, Any]) -> str:
-    """Return CEL that is true if a volume ``v`` has the folder or the type of a daemon's."""
+    """Return CEL that is true if a volume ``v`` has the same folder or the same type as a daemon's volume."""
     if "hostPath" in volume:
         return f"has(v.hostPath) && v.hostPath.path == {literal(volume['hostPath']['path'])}"
     return "has(v.emptyDir)"
 
 
 def _devices(accesses: Mapping[str, NodeAccess]) -> str:
-    """Return CEL that is true if annotations request only the rendered devices: others of the node would be injected.
+    """Return CEL that is true if annotations request only the rendered devices; any other would be injected as well.
 
-    They may do so only on nodes whose GPUs have that kind of GPUDirect, or of a compute class, whose pools may have
-    different GPUs; and only for the daemon's own image.
+    They may do so only for the daemon's own image, and only on certain nodes. The nodes must have GPUs with that kind
+    of GPUDirect, or belong to a compute class, whose pools may have different GPUs.
     """
     names = []
     rendered = []
@@ -394,7 +404,7 @@ def _devices(accesses: Mapping[str, NodeAccess]) -> str:
 
 
 def _gpus(kind: str) -> list[str]:
-    """Return the GPUs of machines with a kind of GPUDirect, as GKE labels their nodes."""
+    """Return the GPUs of machines with a kind of GPUDirect, as the values of GKE's node label."""
     labels = {
         machine.accelerator.gke_label
         for machine in MACHINE_TYPES.values()
@@ -404,7 +414,7 @@ def _gpus(kind: str) -> list[str]:
 
 
 def _profiles() -> dict[str, str]:
-    """Return baseline's validations on the kernel's profiles: none weaker than the runtime's own."""
+    """Return baseline's validations on the kernel's profiles: none may be weaker than the container runtime's."""
     contexts = (
         "([object.spec.?securityContext.orValue({})] + variables.containers.map(c, c.?securityContext.orValue({})))"
     )

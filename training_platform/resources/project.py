@@ -1,6 +1,6 @@
-"""Settings of a project: the APIs that a stack calls, the roles of Google's own agents, and requests for quota.
+"""Settings of a project: the APIs that a stack calls, the roles of Google's service agents, and quota requests.
 
-APIs are enabled before anything that needs them, and kept when the stack is destroyed.
+APIs are enabled before any resource that needs them, and stay enabled when the stack is destroyed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TEAM_APIS = (
 )
 GKE_API = "container.googleapis.com"
 SERVICE_AGENTS = "training-platform:project:ServiceAgents"
-"""The type of the component with the agents' roles."""
+"""The type of the component that contains the service agents' roles."""
 AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "aiplatform.googleapis.com": ("roles/aiplatform.serviceAgent",),
     "artifactregistry.googleapis.com": ("roles/artifactregistry.serviceAgent",),
@@ -70,7 +70,7 @@ AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "lustre.googleapis.com": (),
     "notebooks.googleapis.com": ("roles/notebooks.serviceAgent",),
 }
-"""Roles in the project, by API. A network of another project needs HOST_ROLES too."""
+"""Roles in the project, keyed by API. A network of another project also needs HOST_ROLES."""
 
 HOST_ROLES: Mapping[str, tuple[str, ...]] = {
     "service-{}@container-engine-robot.iam.gserviceaccount.com": (
@@ -79,9 +79,10 @@ HOST_ROLES: Mapping[str, tuple[str, ...]] = {
     ),
     "{}@cloudservices.gserviceaccount.com": ("roles/compute.networkUser",),
 }
-"""Roles in the host project of a Shared VPC, by the accounts of a service project with clusters and its number.
+"""Roles in the host project of a Shared VPC, keyed by the accounts that need them.
 
-Source: GoogleCloudPlatform/cloud-foundation-fabric, modules/project/sharedvpc-agent-iam.yaml, read 2026-11-22.
+The accounts belong to a service project with clusters; their addresses contain its number. Source:
+GoogleCloudPlatform/cloud-foundation-fabric, modules/project/sharedvpc-agent-iam.yaml, read 2026-11-22.
 """
 
 SERVICE_AGENT_NAMES: Mapping[str, str] = {
@@ -92,7 +93,7 @@ SERVICE_AGENT_NAMES: Mapping[str, str] = {
     "lustre.googleapis.com": "gcp-sa-lustre",
     "notebooks.googleapis.com": "gcp-sa-notebooks",
 }
-"""The agents of APIs: ``service-{project number}@{name}.iam.gserviceaccount.com``.
+"""The names of APIs' service agents: ``service-{project number}@{name}.iam.gserviceaccount.com``.
 
 Source: IAM docs, service agents, read 2026-11-22.
 """
@@ -107,19 +108,19 @@ KEY_AGENTS: Mapping[str, tuple[str, ...]] = {
     "notebooks.googleapis.com": ("compute-system", "gcp-sa-notebooks"),  # disks, and (unverified) the instance
     "storage.googleapis.com": ("gs-project-accounts",),
 }
-"""Whose accounts use a key for an API's resources: ``service-{project number}@{name}.iam.gserviceaccount.com``.
+"""The accounts that use a key for an API's resources: ``service-{project number}@{name}.iam.gserviceaccount.com``.
 
-Source: IAM docs, service agents, with the CMEK pages of Filestore and Artifact Registry, read 2026-11-22; that those of
-Compute Engine and Cloud Storage exist without a request is (unverified), see docs/security.md.
+Source: IAM docs, service agents, with the CMEK pages of Filestore and Artifact Registry, read 2026-11-22. It is assumed
+that the accounts of Compute Engine and Cloud Storage exist without a request (unverified), see docs/security.md.
 """
 
 
 class ProjectApis:
-    """The APIs of a stack's project with their agents; every other resource of the plan waits for both.
+    """The APIs of a stack's project and their service agents. Every other resource of the plan waits for both.
 
     Two stacks that share a project may both enable an API: it stays enabled. Google grants the agents' roles when an
-    API is enabled; they are in the plan for projects where somebody took them away. That generateServiceIdentity
-    answers with an account for each of these APIs is (unverified).
+    API is enabled. The plan also contains them, for projects where somebody removed them. It is assumed that
+    generateServiceIdentity returns an account for each of these APIs (unverified).
     """
 
     def __init__(
@@ -130,10 +131,10 @@ class ProjectApis:
         key_users: Sequence[str],
         host_project: str | None = None,
     ) -> None:
-        """Add them to a plan.
+        """Add the APIs to a plan.
 
-        ``key_users`` are the APIs whose resources the stack encrypts, if the environment has keys; ``host_project`` is
-        the one of a Shared VPC in which GKE's agents get their roles.
+        ``key_users`` are the APIs whose resources the stack encrypts, if the environment has keys. ``host_project`` is
+        the host project of a Shared VPC in which GKE's agents get their roles.
         """
         self._plan = plan
         self._scope = scope
@@ -145,7 +146,7 @@ class ProjectApis:
         self.bindings = _agent_roles(self._agents_component, scope, self.agents, key_users, host_project)
 
     def enable(self, api: str) -> Resource:
-        """Enable an API, such as ``pubsub.googleapis.com``, with its agent, and return its service."""
+        """Enable an API, such as ``pubsub.googleapis.com``, with its service agent, and return its service resource."""
         if api not in self.services:
             self.services[api] = self._apis_component.add(_service(api, self._scope))
             agents = _agents(self._agents_component, self._scope, {api: self.services[api]})
@@ -154,13 +155,14 @@ class ProjectApis:
         return self.services[api]
 
     def grant_agent(self, api: str, grant: Resource) -> None:
-        """Add a role of the agent of an API that the stack enables; the API's resources wait for it too."""
+        """Add a role for the agent of an API that the stack enables. The API's resources also wait for this role."""
         self.bindings[api].append(self._agents_component.add(grant))
 
     def make_resources_wait(self) -> None:
-        """Let every resource of the plan wait for its API, and for the roles of that API's agent. Raises PlanError.
+        """Make every resource of the plan wait for its API and for the roles of the API's agent. Raises PlanError.
 
-        The agents themselves wait only for their APIs. A type without a known API has to wait for a service already.
+        The agents themselves wait only for their APIs. A resource whose type has no known API must already wait for a
+        service.
         """
         missing = []
         enabled = set(self.services.values())
@@ -202,7 +204,7 @@ def _service(api: str, scope: Scope) -> Resource:
 
 
 def _agents(into: Component, scope: Scope, services: Mapping[str, Resource]) -> dict[str, Any]:
-    """Add the agents of APIs, and return them as members of IAM, by API."""
+    """Add the service agents of APIs, and return them as IAM members keyed by API."""
     members: dict[str, Any] = {}
     for api, service in services.items():
         if api in AGENT_ROLES:
@@ -215,7 +217,7 @@ def _agents(into: Component, scope: Scope, services: Mapping[str, Resource]) -> 
 def _agent_roles(
     into: Component, scope: Scope, members: Mapping[str, Any], key_users: Sequence[str], host_project: str | None
 ) -> dict[str, list[Resource]]:
-    """Add the roles of the agents, and return them by API."""
+    """Add the roles of the service agents, and return them keyed by API."""
     bindings = {
         api: [
             into.add(kept_role(f"agents-{role.removeprefix('roles/')}", scope.project, role, member))
@@ -232,12 +234,12 @@ def _agent_roles(
 
 
 def kept_role(name: str, project: str, role: str, member: Any) -> Resource:
-    """Return a role that is kept on destroy: other stacks' resources in the project depend on it."""
+    """Return a role that is kept on destroy, because other stacks' resources in the project depend on it."""
     return gcp.iam_member(name, Options(retain_on_delete=True), project=project, role=role, member=member)
 
 
 def _host_roles(into: Component, project: str, member: Any) -> list[Resource]:
-    """Let GKE's agent and the one that makes its VMs use the subnets of a Shared VPC."""
+    """Allow GKE's service agent and the agent that creates its VMs to use the subnets of a Shared VPC."""
     number = compute(project_number, member)
     added = []
     for account, roles in HOST_ROLES.items():
@@ -249,7 +251,10 @@ def _host_roles(into: Component, project: str, member: Any) -> list[Resource]:
 
 
 def _key_users(into: Component, scope: Scope, api: str, members: Mapping[str, Any]) -> list[Resource]:
-    """Let the accounts of an API use the keys; any agent's address tells the project's number, which is in all."""
+    """Allow the accounts of an API to use the keys.
+
+    All these accounts contain the project's number, which is taken from any agent's address.
+    """
     number = compute(project_number, next(iter(members.values())))
     added = []
     for region, key in scope.keys.items():
@@ -264,15 +269,15 @@ def _key_users(into: Component, scope: Scope, api: str, members: Mapping[str, An
 
 
 def project_number(member: str) -> str:
-    """Return the number of the project that a service agent is of: ``serviceAccount:service-{number}@...``."""
+    """Return the project number in the name of a service agent: ``serviceAccount:service-{number}@...``."""
     return member.partition("@")[0].removeprefix("serviceAccount:service-")
 
 
 def quota_requests(into: Component, scope: Scope, requests: Mapping[str, QuotaRequest]) -> None:
-    """Add quota preferences of the environment's project, one per request of the stack file.
+    """Add quota preferences of the environment's project, one for each request in the stack file.
 
-    Google decides on them in its own time, so nothing waits for them. A preference cannot be deleted, and the API has
-    one for each quota and its dimensions: one that somebody made by hand has to be imported.
+    Google decides on them later, so nothing waits for them. A preference cannot be deleted, and the API has only one
+    for each quota and its dimensions. A preference that somebody created by hand must be imported.
     """
     options = Options(
         # Says what a deletion comes to: the provider would only forget it.

@@ -1,4 +1,4 @@
-"""Inputs of a resource that a stack file gives as they are, below ``provider_inputs``."""
+"""Inputs of a resource that a stack file passes through unchanged, in ``provider_inputs``."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ def add_provider_inputs(
 ) -> None:
     """Add a stack file's raw inputs to a resource; ``section`` is the path of its section.
 
-    Entries of a list are merged by position. Raises PlanError for inputs that the platform plans, also if it leaves
-    them out of this resource (None): readers of the stack file would still count on its fields. ``defaults`` are
-    planned inputs without a field, which may be replaced; ``taken_over`` are those of new fields
-    (``Section.TAKEN_OVER``), which are taken from here unless the stack file sets the field. Inputs have only one
-    spelling, since two spellings of a block would become one on the wire.
+    Entries of a list are merged by position. Raises PlanError for inputs that the platform plans, even if it leaves
+    them out of this resource (None), because readers of the stack file would still rely on its fields.
+
+    - ``defaults`` are planned inputs that have no field in the stack file. They may be replaced.
+    - ``taken_over`` are inputs that have become fields (``Section.TAKEN_OVER``). They are used unless the stack
+      file sets the field.
+
+    Each input has only one accepted name, because two names of a block would become one when sent to the provider.
     """
     if not further:
         return
@@ -41,9 +44,9 @@ def add_provider_inputs(
 
 @dataclass
 class _Addition:
-    """An addition of inputs to planned ones; ``refused`` has the reasons by path below the inputs.
+    """Adds inputs to planned inputs. ``refused`` contains the reasons, keyed by path below the inputs.
 
-    ``maps`` are the inputs with keys of the user's own, which are planned as a whole.
+    ``maps`` are the inputs whose keys the user chooses. They are planned as a whole.
     """
 
     maps: Collection[str]
@@ -52,7 +55,7 @@ class _Addition:
     refused: dict[Path, str] = field(default_factory=dict)
 
     def block(self, planned: Mapping[str, Any], raw_inputs: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """Return a planned block with the given inputs."""
+        """Return a planned block to which the raw inputs are added."""
         both = dict(planned)
         for name, value in raw_inputs.items():
             place = (*path, name)
@@ -82,7 +85,7 @@ class _Addition:
 
 
 def _named(path: Path) -> str:
-    """Return the names of a path without positions in lists."""
+    """Return a path as text, without positions in lists."""
     return ".".join(part for part in path if isinstance(part, str))
 
 

@@ -1,4 +1,4 @@
-"""Objects of Kueue that rules read: flavors with their topologies, cohorts, and the ClusterQueues of teams."""
+"""Kueue objects that rules read: flavors with their topologies, cohorts, and the ClusterQueues of teams."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def flavor_resources(
 ) -> Any:
     """Add a cluster's Topologies, ResourceFlavors with their checks, WorkloadPriorityClasses and Cohorts.
 
-    ``cluster`` is the cluster's key. Returned are the names of the flavors, known once these exist, so that a team is
-    told of a flavor whose deployment failed. A cohort that the file does not list has no object: Kueue derives it from
-    its name in the ClusterQueues, so nobody can borrow what no share of a team or a cohort holds.
+    ``cluster`` is the cluster's key. The returned names of the flavors are known only once the flavors exist, so a team
+    stack never sees a flavor whose deployment failed. A cohort that the file does not list has no object: Kueue derives
+    it from its name in the ClusterQueues. Nobody can borrow capacity from it that is not part of a share of a team or a
+    cohort.
     """
     name = into.name
     # The finalizer of a topology waits for flavors that name it, so the flavors have to be deleted first.
@@ -63,7 +64,10 @@ def flavor_resources(
 
 
 def check_objects(name: str, flavor: Flavor, scope: Scope) -> Iterator[Resource]:
-    """Yield what holds a queued flavor's jobs back; the queues of teams name the check, which is active with both."""
+    """Yield the two objects that make a queued flavor's jobs wait: the AdmissionCheck and its configuration.
+
+    The queues of teams name the check, which is active only if both objects exist.
+    """
     for kind, spec in ((CONFIG, provisioning_request_config(flavor)), ("AdmissionCheck", admission_check(flavor))):
         logical = f"{name}-{flavor.name}-{kind.lower()}"
         yield kubernetes_object(object_type(API_VERSION, kind), logical, scope, flavor.name, {"spec": spec})
@@ -72,7 +76,7 @@ def check_objects(name: str, flavor: Flavor, scope: Scope) -> Iterator[Resource]
 def team_queues(
     into: Component, team: Team, cluster: str, flavors: Mapping[str, Flavor], *, scope: Scope, namespace: Any
 ) -> None:
-    """Add a ClusterQueue with the team's share, and the LocalQueues through which its namespace reaches it."""
+    """Add a ClusterQueue with the team's share, and the LocalQueues with which its namespace uses it."""
     queue = into.add(queue_object(into.name, team, cluster, flavors, scope))
     names = local_queue_names(team.name)
     into.outputs = {"cluster_queue": team.name, "queues": list(names)}
@@ -84,13 +88,13 @@ def team_queues(
 
 
 def flavor_object(name: str, flavor: Flavor, scope: Scope) -> Resource:
-    """Return a ResourceFlavor; ``name`` is the component's."""
+    """Return a ResourceFlavor; ``name`` is the component's name."""
     fields = {"spec": resource_flavor(flavor)}
     return kubernetes_object(RESOURCE_FLAVOR, f"{name}-{flavor.name}", scope, flavor.name, fields)
 
 
 def topology_objects(name: str, flavors: Mapping[str, Flavor], scope: Scope) -> Iterator[Resource]:
-    """Yield the Topologies of a cluster's flavors; ``name`` is the component's. Their levels can never be changed."""
+    """Yield the Topologies of a cluster's flavors; ``name`` is the component's name. Their levels are immutable."""
     used = {flavor.topology_name: flavor.topology_levels for flavor in flavors.values() if flavor.topology_name}
     for topology, levels in used.items():
         spec = {"levels": [{"nodeLabel": level} for level in levels]}
@@ -98,7 +102,7 @@ def topology_objects(name: str, flavors: Mapping[str, Flavor], scope: Scope) -> 
 
 
 def queue_object(name: str, team: Team, cluster: str, flavors: Mapping[str, Flavor], scope: Scope) -> Resource:
-    """Return a team's ClusterQueue; ``name`` is the component's, ``flavors`` as ``cluster_queue`` takes them."""
+    """Return a team's ClusterQueue; ``name`` is the component's name. See ``cluster_queue`` about ``flavors``."""
     fields = {"spec": cluster_queue(team, cluster, flavors)}
     return kubernetes_object(CLUSTER_QUEUE, f"{name}-cluster-queue", scope, team.name, fields)
 

@@ -1,7 +1,7 @@
-"""Resource types: facts about each kind of resource that the program plans or rules judge.
+"""Resource types: facts about each kind of resource that the program plans or that rules check.
 
-Tokens are here, and the facts about each in ``resource_types.yaml``, with the inputs whose change replaces a resource.
-Views name by tokens the types that they read.
+This module contains the type tokens. ``resource_types.yaml`` contains the facts about each type, including the inputs
+whose change replaces a resource. Views refer to the types that they read by token.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ UNCOUNTED = frozenset({
     "gcp:vertex/aiIndexEndpointDeployedIndex:AiIndexEndpointDeployedIndex",
     "gcp:workbench/instance:Instance",
 })  # fmt: skip
-"""Types with VMs, accelerators or disks of their own; of these a stack file only plans disks of data sets."""
+"""Types that have their own VMs, accelerators or disks. A stack file plans only one of them: disks of data sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnmodelledFields:
-    """Fields of a body as the API calls them, with all below them, and why they are not reported."""
+    """Fields of a request body, with everything below them, and the reason why they are not reported."""
 
     why: str
     fields: tuple[str, ...]
@@ -134,22 +134,28 @@ class UnmodelledFields:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceType:
-    """The facts about a type of resource.
+    """The facts about a resource type.
 
-    ``kind`` is what reports call one; ``labels`` is the input with the labels that Google Cloud bills by, None where it
-    takes none. ``import_id`` is the id under which the cloud has one, from its inputs; ``listed_under`` the collection
-    to look through by display name, where Google chooses the id; an ``adds`` type only adds to something, so that
-    to create it again changes nothing. A ``failed_create`` type is created anew after a create that failed, even if it
-    exists. ``permissions`` are what IAM requires to create, read, change and delete one, by collection; those of
-    clusters and of a project's policy are left out, since predefined roles hold them. ``shown`` are the inputs that an
-    inventory lists. ``document`` is the document and the message of its inputs, None where no discovery document has
-    them. ``listed`` says how a project's are listed (``clients/project_contents.py``),
-    once in a project or once in each ``listed_per``. Of a body, ``defaults`` names what the API fills in by itself,
-    and ``unmodelled`` are further fields that need no field of a stack file.
+    - ``kind`` is the noun that reports use.
+    - ``labels`` is the input with the labels by which Google Cloud bills, None if the type has none.
+    - ``import_id`` is the id with which the cloud resource is imported, made from its inputs.
+    - ``listed_under`` is the collection to search by display name, if Google chooses the id.
+    - ``adds``: the type only adds to something, so creating a resource again changes nothing.
+    - ``failed_create``: a resource is created again after a failed create, even if it exists.
+    - ``permissions`` are the IAM permissions to create, read, change and delete a resource, keyed by collection.
+      Those for clusters and for a project's policy are left out, because predefined roles contain them.
+    - ``shown`` are the inputs that an inventory lists.
+    - ``document`` is the discovery document and the message of its inputs, None if no document has them.
+    - ``listed`` says how a project's resources are listed (``clients/project_contents.py``): once in a project,
+      or once in each ``listed_per``.
+    - ``defaults`` names the fields of a body that the API fills in.
+    - ``unmodelled`` are further fields of a body that need no field in a stack file.
+    - ``replacing`` are inputs whose change creates another resource and deletes the old one with its contents. It
+      is None if these inputs are unknown.
+    - ``sometimes_replacing`` are inputs that do so only for some values. The table cannot distinguish these
+      values, so all of them count.
 
-    A change of a ``replacing`` input makes another resource, and deletes the old one with what is in it; None if these
-    inputs are unknown. A ``sometimes_replacing`` input does so for some values only, which the table cannot tell, and
-    counts as if for all. What a change does beside is in ``checks/comparison/effects.yaml``.
+    Other effects of a change are in ``checks/comparison/effects.yaml``.
     """
 
     kind: str
@@ -176,9 +182,9 @@ class _TypeFacts(NamedTuple):
 
 
 RESOURCE_TYPES: Mapping[str, ResourceType]
-"""Every type by its token, as ``resource_types.yaml`` has it."""
+"""All types of ``resource_types.yaml``, keyed by token."""
 APIS: Mapping[str, str]
-"""The API behind each module of pulumi-gcp that components use: ``gcp:<module>/...`` calls it."""
+"""The API that each module of pulumi-gcp calls (``gcp:<module>/...``), for the modules that components use."""
 
 if not TYPE_CHECKING:  # hidden from the type checker, which would take any name of this module for granted
 
@@ -190,7 +196,7 @@ if not TYPE_CHECKING:  # hidden from the type checker, which would take any name
 
 @cache
 def _facts() -> _TypeFacts:
-    """Return the content of the file, read at the first call."""
+    """Return the content of the file, which is read at the first call."""
     content = read_file(_FILE)
     place = DataPosition(_FILE)
     types = {token: build(ResourceType, row, place.at(token), {}) for token, row in content["types"].items()}
@@ -198,9 +204,9 @@ def _facts() -> _TypeFacts:
 
 
 def api_of(resource_type: str) -> str | None:
-    """Return the API that a resource's type calls; None for a type that is not Google Cloud's, and for APIs themselves.
+    """Return the API that a resource type calls; None for a type outside Google Cloud, and for APIs themselves.
 
-    Raises LookupError for a module of pulumi-gcp that ``APIS`` lacks: its API would never be enabled.
+    Raises LookupError for a module of pulumi-gcp that is not in ``APIS``, because its API would never be enabled.
     """
     package, _, module_and_type = resource_type.partition(":")
     module = module_and_type.partition("/")[0]
@@ -212,31 +218,31 @@ def api_of(resource_type: str) -> str | None:
 
 
 def imported_as(kind: str, identity: str, project: object) -> str:
-    """Return the id by which the provider imports a thing: a bucket's with its project.
+    """Return the id with which the provider imports a resource. The id of a bucket includes its project.
 
-    By its name alone a bucket is imported without one, and the first update would replace it.
+    If a bucket were imported by name only, it would have no project, and the first update would replace it.
     """
     return f"{project}/{identity}" if kind == BUCKET else identity
 
 
 @cache
 def labels_path(resource_type: str) -> tuple[str, ...] | None:
-    """Return the keys under which a type takes the labels that Google Cloud bills by; None where it takes none."""
+    """Return the path of the labels by which Google Cloud bills a type, or None if it has none."""
     row = _facts().types.get(resource_type)
     return tuple(row.labels.split(".")) if row and row.labels else None
 
 
 def has_known_replacements(resource_type: str) -> bool:
-    """Whether the inputs that replace a resource of a type are known; those of every Kubernetes object are."""
+    """Return True if the inputs that replace a resource of this type are known, as for all Kubernetes objects."""
     row = _facts().types.get(resource_type)
     return resource_type.startswith(KUBERNETES) or (row is not None and row.replacing is not None)
 
 
 @cache
 def replacing_inputs(resource_type: str, *, sometimes: bool = True) -> frozenset[str]:
-    """Return the paths of the inputs whose change replaces a resource; none of a type that the table lacks.
+    """Return the paths of the inputs whose change replaces a resource; empty for a type that is not in the table.
 
-    ``sometimes`` takes in those that do so for some values only.
+    ``sometimes`` includes the inputs that do so only for some values.
     """
     row = _facts().types.get(resource_type)
     inputs = _paths(row.replacing if row else None)
@@ -250,11 +256,11 @@ def replacing_inputs(resource_type: str, *, sometimes: bool = True) -> frozenset
 def forces_replacement(
     resource_type: str, path: str, came_or_went: str | None = None, *, also: Iterable[str] = ()
 ) -> bool:
-    """Whether the change of one input replaces its resource.
+    """Return True if the change of one input replaces its resource.
 
-    ``path`` is an input as ``nodeConfig.guestAccelerators[0].type``. ``came_or_went`` is the outermost part of it that
-    only one side has, None where both have the input. ``also`` are paths that a program registers as replacing
-    (``replaceOnChanges``): each stands for everything below it.
+    ``path`` is an input such as ``nodeConfig.guestAccelerators[0].type``. ``came_or_went`` is the outermost part of it
+    that exists on only one side, None if both sides have the input. ``also`` are paths that a program registers with
+    ``replaceOnChanges``; each applies to everything below it.
     """
     forcing = replacing_inputs(resource_type)
     plain = general_path(path)
@@ -265,7 +271,7 @@ def forces_replacement(
 
 
 def is_turned_on(resource_type: str, path: str, value: object) -> bool:
-    """Whether an input is a switch that is turned on, if only turning it off replaces the resource."""
+    """Return True if an input is a switch that is being turned on, and only turning it off replaces the resource."""
     return value is True and general_path(path) in _sometimes_replacing_inputs(resource_type)
 
 
@@ -275,14 +281,14 @@ def general_path(path: str) -> str:
 
 
 def covers(pattern: str, path: str) -> bool:
-    """Whether a path matches a pattern such as ``resourcePools[*].replicaCount``, or is below it."""
+    """Return True if a path matches a pattern such as ``resourcePools[*].replicaCount``, or is below it."""
     pattern = general_path(pattern)
     path = general_path(path)
     return path == pattern or path.startswith((f"{pattern}.", f"{pattern}["))
 
 
 def _between(outer: str, inner: str) -> Iterator[str]:
-    """Yield every part of a path from an outer one to the whole; a list counts where one of its items does."""
+    """Yield every prefix of a path from an outer path to the whole path, including those that end in a list."""
     part = inner
     while part.startswith(outer):
         yield part
@@ -297,7 +303,10 @@ def _sometimes_replacing_inputs(resource_type: str) -> frozenset[str]:
 
 
 def _paths(fields: Mapping[str, tuple[str, ...]] | None) -> frozenset[str]:
-    """Return the paths of fields by the part of the inputs that contains them; a part or a field may be ``.``."""
+    """Return the full paths of fields, which are keyed by the part of the inputs that contains them.
+
+    ``.`` as a part or a field means the inputs or the part itself.
+    """
     paths = set()
     for part, names in (fields or {}).items():
         for name in names:

@@ -1,8 +1,8 @@
-"""IAM's answer: whether a principal has a permission on a resource, by grants, groups, roles and conditions.
+"""Evaluates like IAM whether a principal has a permission on a resource: grants, groups, roles and conditions.
 
-A resource is named relative to its API, ``projects/p/secrets/s``; a bucket, whose name has no project, is
-``buckets/b``. A grant on a resource holds for everything below it. There are no folders, organizations or deny
-policies here. Source: IAM docs, policy inheritance, principal identifiers and conditions, read 2026-11-24.
+A resource is named relative to its API, ``projects/p/secrets/s``. The name of a bucket contains no project, so it is
+``buckets/b``. A grant on a resource applies to everything below it. Folders, organizations and deny policies are not
+supported. Source: IAM docs, policy inheritance, principal identifiers and conditions, read 2026-11-24.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORKLOAD_USER: Final = "roles/iam.workloadIdentityUser"
 
 
 class AnyGrant(Protocol):
-    """A role of one principal on one resource, as ``resources.grants`` plans it or a policy holds it."""
+    """A role of one principal on one resource, either planned by ``resources.grants`` or contained in a policy."""
 
     @property
     def principal(self) -> str:
@@ -34,7 +34,7 @@ class AnyGrant(Protocol):
 
     @property
     def resource(self) -> str:
-        """The resource whose policy has the grant."""
+        """The resource whose policy contains the grant."""
 
     @property
     def condition(self) -> str:
@@ -46,7 +46,7 @@ class AnyGrant(Protocol):
 
 
 class PolicyGrant(NamedTuple):
-    """A grant that a policy holds."""
+    """A grant in an IAM policy."""
 
     principal: str
     role: str
@@ -56,7 +56,7 @@ class PolicyGrant(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """A permission on a resource that a call requires; ``agent`` is Google's account where that needs it."""
+    """A permission on a resource that a call requires. ``agent`` is Google's account if that account needs it."""
 
     permission: str
     resource: str
@@ -64,15 +64,15 @@ class Requirement(NamedTuple):
 
 
 class UnsupportedCondition(Exception):
-    """An expression that this module cannot evaluate; such a grant gives nothing."""
+    """An expression that this module cannot evaluate. A grant with such a condition grants nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    """Who may do what.
+    """Evaluates who has which permissions.
 
-    ``groups`` has the members of each group by its e-mail; some may be groups too. ``project_of`` returns the project
-    of a bucket by its name, empty if nobody knows it.
+    ``groups`` maps each group's e-mail to its members, which may be groups too. ``project_of`` returns the project of a
+    bucket by its name, empty if unknown.
     """
 
     grants: Collection[AnyGrant]
@@ -88,9 +88,9 @@ class Rights:
         time: datetime | None = None,
         modified_roles: Collection[str] = (),
     ) -> AnyGrant | None:
-        """Return a grant that gives a principal a permission on a resource, None without one.
+        """Return a grant that gives a principal a permission on a resource, or None.
 
-        ``modified_roles`` are the roles that a change of a policy grants or takes away.
+        ``modified_roles`` are the roles that a change of a policy grants or revokes.
         """
         identities = self.identities(principal)
         covered = set(self.ancestry(resource))
@@ -102,10 +102,10 @@ class Rights:
         return None
 
     def identities(self, principal: str) -> frozenset[str]:
-        """Return every spelling under which policies may name a principal.
+        """Return all forms in which policies may name a principal.
 
-        A workload of a pool is also every service account that lets the workload act as it: nobody else can be the
-        account, and its pods or pipelines exchange their token at once. A workload may carry attributes as a query,
+        A workload of a pool also has the identity of every service account that it may act as. Nobody else can be that
+        account, and its pods or pipelines exchange their token immediately. A workload may have attributes as a query,
         ``principal://iam.googleapis.com/.../subject/S?attribute.environment=prod``.
         """
         names = {"allUsers", "allAuthenticatedUsers", *_of_pool(principal)}
@@ -122,7 +122,7 @@ class Rights:
         return frozenset(names)
 
     def ancestry(self, resource: str) -> Iterator[str]:
-        """Yield a resource and all that is above it; the last is its project."""
+        """Yield a resource and everything above it; its project is last."""
         parts = resource.split("/")
         for end in range(len(parts), 1, -1):
             yield "/".join(parts[:end])
@@ -131,14 +131,14 @@ class Rights:
 
 
 def role_permissions(grant: AnyGrant) -> Collection[str]:
-    """Return the permissions of a grant's role, as far as some method of the catalogue requires them."""
+    """Return the permissions of a grant's role, as far as any method in the catalogue requires them."""
     return permissions_of(grant.role) if grant.permissions is None else grant.permissions
 
 
 def requirements(method: str, resource: str, body: Json) -> Iterator[Requirement]:
-    """Yield the permissions that a call of a method requires, by its path's resource and its body.
+    """Yield the permissions that a call of a method requires, given the resource of its path and its body.
 
-    Raises KeyError for a method that the catalogue has no row for.
+    Raises KeyError for a method that is not in the catalogue.
     """
     project = resource.split("/")[1] if resource.startswith("projects/") else ""
     for need in permissions().methods[method]:
@@ -158,7 +158,7 @@ def _resources(need: Need, resource: str, body: Json, project: str) -> Iterator[
 
 
 def _values(message: Any, path: list[str]) -> Iterator[str]:
-    """Yield the strings at a path of fields; a list stands for each of its items."""
+    """Yield the strings at a path of fields. In a list, the path applies to each item."""
     if isinstance(message, list):
         for item in message:
             yield from _values(item, path)
@@ -173,7 +173,7 @@ _IMAGE: Final = re.compile(r"([a-z0-9-]+)-docker\.pkg\.dev/([^/]+)/([^/:@]+)")
 
 
 def resource_named(value: str, project: str) -> str:
-    """Return the resource that a field of a request names, ``project`` is the call's; empty for none of Google's."""
+    """Return the resource that a request's field names; empty if it is not Google's. ``project`` is the caller's."""
     image = _IMAGE.match(value)
     if image:
         return f"projects/{image[2]}/locations/{image[1]}/repositories/{image[3]}"
@@ -191,7 +191,7 @@ def resource_named(value: str, project: str) -> str:
 
 
 def _of_pool(principal: str) -> Iterator[str]:
-    """Yield a principal, and the sets of its workload identity pool that it belongs to."""
+    """Yield a principal and the principal sets of its workload identity pool that contain it."""
     name, _, attributes = principal.partition("?")
     yield name
     if name.startswith("principal://"):
@@ -225,7 +225,7 @@ def _holds(expression: str, resource: str, time: datetime | None, modified_roles
 
 
 def condition_holds(expression: str, resource: str, time: datetime, modified_roles: Collection[str]) -> bool:
-    """Evaluate a condition: alternatives by ``||`` of parts joined by ``&&``. Raises UnsupportedCondition."""
+    """Evaluate a condition: alternatives joined by ``||`` of parts joined by ``&&``. Raises UnsupportedCondition."""
     if not expression:
         return True
     alternatives = [alternative.split("&&") for alternative in expression.split("||")]
@@ -249,7 +249,7 @@ def _part_holds(part: str, resource: str, time: datetime, modified_roles: Collec
 
 
 def described(requirement: Requirement) -> str:
-    """Return a requirement as IAM words its refusal."""
+    """Return a requirement in the wording of IAM's error message."""
     return f"Permission '{requirement.permission}' denied on resource '{requirement.resource}' (or it may not exist)."
 
 
@@ -262,7 +262,7 @@ def lacking(
     time: datetime | None = None,
     modified_roles: Collection[str] = (),
 ) -> Iterator[tuple[str, Requirement]]:
-    """Yield each requirement that is not met, with who lacks it; ``agent`` returns the member that an agent is."""
+    """Yield each unmet requirement with the member that does not meet it; ``agent`` returns the member of an agent."""
     for need in needs:
         who = agent(need.agent) if need.agent else principal
         if rights.grant_of(who, need.permission, need.resource, time=time, modified_roles=modified_roles) is None:

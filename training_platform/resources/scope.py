@@ -1,7 +1,8 @@
-"""The common properties of a stack's resources: environment, team, project, labels, and names in Google Cloud.
+"""The properties that a stack's resources share: environment, team, project, labels, and names in Google Cloud.
 
-Google Cloud limits names in length: they are cut so that they stay unique and never change. Components create things by
-these names and jobs refer to the same things by them, so that each name is made only here.
+Google Cloud limits the length of names. They are shortened in a way that keeps them unique and never changes.
+Components create resources with these names and jobs refer to the same resources by them, so each name is composed only
+here.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ TEAM_LABEL = f"{MANAGED_BY}/team"  # of a team's namespace in each cluster
 class Scope:
     """The stack that a resource belongs to.
 
-    ``labels`` are complete: the stack file's own, then ``environment``, ``team`` (of a team stack) and
-    ``managed-by``, which a stack file cannot override. They suit Google Cloud and, as they are, Kubernetes. ``keys``
-    are the environment's of Cloud KMS, by region.
+    ``labels`` are complete: the stack file's own labels, then ``environment``, ``team`` (of a team stack) and
+    ``managed-by``, which a stack file cannot override. They are valid in Google Cloud and in Kubernetes. ``keys`` are
+    the environment's Cloud KMS keys, keyed by region.
     """
 
     environment: str
@@ -44,20 +45,20 @@ class Scope:
 
     @cached_property
     def kubernetes_labels(self) -> dict[str, str]:
-        """The labels of its Kubernetes objects."""
+        """The labels of the stack's Kubernetes objects."""
         return {**self.labels, MANAGED_BY_LABEL: MANAGED_BY}
 
     @property
     def prefix(self) -> str:
-        """The start of names that must be unique in a project: ``dev`` or ``dev-vision``."""
+        """The beginning of names that must be unique in a project: ``dev`` or ``dev-vision``."""
         return self.environment if self.team is None else f"{self.environment}-{self.team}"
 
     def within(self, cluster: ClusterSpec) -> Scope:
-        """Return the scope of resources that are deleted with a cluster: protected if the cluster is."""
+        """Return the scope of resources that are deleted with a cluster. They are protected if the cluster is."""
         return dataclasses.replace(self, deletion_protection=self.deletion_protection and cluster.deletion_protection)
 
     def key(self, location: str) -> str | None:
-        """Return the key for data in a region or zone, or None if Google's own keys encrypt it."""
+        """Return the key that encrypts data in a region or zone, or None if Google's own keys do."""
         return self.keys.get(region_of(location))
 
 
@@ -74,7 +75,7 @@ def place_scope(place: Place) -> Scope:
 
 
 def environment_scope(name: str, environment: Environment) -> Scope:
-    """Return the scope of an environment stack called ``name``."""
+    """Return the scope of the environment stack named ``name``."""
     return Scope(
         environment=name,
         team=None,
@@ -86,7 +87,7 @@ def environment_scope(name: str, environment: Environment) -> Scope:
 
 
 def team_scope(team: Team, environment: Environment) -> Scope:
-    """Return the scope of a team stack; the team's labels win over the environment's of the same key."""
+    """Return the scope of a team stack. The team's labels override the environment's labels with the same key."""
     return Scope(
         environment=team.environment,
         team=team.name,
@@ -98,7 +99,7 @@ def team_scope(team: Team, environment: Environment) -> Scope:
 
 
 def complete_labels(chosen: Mapping[str, str], environment: str, team: str | None = None) -> dict[str, str]:
-    """Return the labels of resources: the platform's replace chosen ones of the same key."""
+    """Return the labels of resources. The platform's labels replace chosen labels with the same key."""
     labels = {**chosen, "environment": environment}
     if team:
         labels["team"] = team
@@ -119,10 +120,10 @@ _DIGITS = 6  # 24 bits: among 1,000 cut names with one beginning, two are equal 
 
 
 def short_name(text: str, limit: int) -> str:
-    """Return ``text`` if it fits ``limit`` characters, else its beginning, a dash and a hash of all of it.
+    """Return ``text`` if it fits ``limit`` characters, otherwise its beginning, a dash, and a hash of the whole text.
 
-    The result depends on the text and limit alone, so a resource keeps its name; it ends in a letter or digit where the
-    text does. ``limit`` is at least 8: a letter, the dash and the hash.
+    The result depends only on the text and the limit, so a resource keeps its name. It ends in a letter or digit if the
+    text does. ``limit`` must be at least 8, for a letter, the dash and the hash.
     """
     if limit < _DIGITS + 2:
         raise ValueError(f"limit is {limit}, and a cut name has at least {_DIGITS + 2} characters")
@@ -133,21 +134,21 @@ def short_name(text: str, limit: int) -> str:
 
 
 def account_id(*parts: str) -> str:
-    """Return the id of a service account, ``{part}-{part}...`` in at most 30 characters.
+    """Return the id of a service account, ``{part}-{part}...``, with at most 30 characters.
 
-    Google Cloud wants 6 to 30 lower-case letters, digits and dashes, a letter first; parts that are too short in all
-    are left as they are. Source: IAM API, ``accountId`` of CreateServiceAccountRequest, as pulumi-gcp 10.2 gives it.
+    Google Cloud requires 6 to 30 lower-case letters, digits and dashes, starting with a letter. A result that is too
+    short is not extended. Source: IAM API, ``accountId`` of CreateServiceAccountRequest, as in pulumi-gcp 10.2.
     """
     return short_name("-".join(parts), ACCOUNT_ID_LIMIT)
 
 
 def jobs_account_id(scope: Scope) -> str:
-    """Return the id of the service account of a team's jobs in Google Cloud, ``{environment}-{team}-jobs``."""
+    """Return the id of the service account in Google Cloud for a team's jobs, ``{environment}-{team}-jobs``."""
     return account_id(scope.prefix, "jobs")
 
 
 def jobs_account_email(scope: Scope) -> str:
-    """Return the email address of the account of a team's jobs, as IAM forms it from id and project."""
+    """Return the e-mail address of the service account for a team's jobs, which IAM forms from id and project."""
     return f"{jobs_account_id(scope)}@{scope.project}.iam.gserviceaccount.com"
 
 
@@ -157,7 +158,10 @@ def bucket_id(scope: Scope, key: str) -> str:
 
 
 def persistent_resource_id(scope: Scope, key: str) -> str:
-    """Return the id by which jobs name a persistent resource: ``{environment}-{team}-{key}``, cut to 63 characters."""
+    """Return the id with which jobs refer to a persistent resource, ``{environment}-{team}-{key}``.
+
+    It is cut to 63 characters.
+    """
     return short_name(f"{scope.prefix}-{key}", NAME_LIMIT)
 
 
@@ -172,17 +176,17 @@ def team_repository_id(environment_name: str, team: str) -> str:
 
 
 def python_repository_id(environment_name: str) -> str:
-    """Return the id of the repository in front of the public index of packages, ``{environment}-python``."""
+    """Return the id of the repository that caches the public package index, ``{environment}-python``."""
     return short_name(f"{environment_name}-python", NAME_LIMIT)
 
 
 def package_index(environment_name: str, project: str, location: str) -> str:
-    """Return the address of that repository as pip reads it."""
+    """Return the URL of the repository for packages, for pip."""
     return f"https://{location}-python.pkg.dev/{project}/{python_repository_id(environment_name)}/simple/"
 
 
 def repository_url(repository: str, project: str, location: str) -> str:
-    """Return the prefix of names of images in a repository, given by its id, without a scheme."""
+    """Return the prefix of image names in a repository, given by its id, without a scheme."""
     return f"{location}-docker.pkg.dev/{project}/{repository}"
 
 
@@ -194,6 +198,6 @@ def secret_id(scope: Scope, key: str) -> str:
 def slug(identity: str) -> str:
     """Return an address or IAM member as a part of a logical name, ``group-a-at-example.com``.
 
-    Dots, dashes and case stay as they are, so that two identities do not become one resource.
+    Dots, dashes and letter case are kept, so that two identities never become one resource.
     """
     return identity.replace(":", "-").replace("@", "-at-")

@@ -1,11 +1,12 @@
-"""A model server as Kubernetes' objects: its pods, a Service, a HorizontalPodAutoscaler, and the scrape of its metrics.
+"""A model server as Kubernetes objects: pods, a Service, a HorizontalPodAutoscaler, and collection of its metrics.
 
-Replicas of one VM are pods of a Deployment, those of several VMs are groups of a LeaderWorkerSet. Kueue's integrations
-gate each pod or group until the team's queue has room for it, and delete pods that it preempts. Managed Prometheus
-scrapes the metric, and the adapter gives it from Cloud Monitoring to the autoscaler.
+A replica on one VM is a pod of a Deployment; a replica on several VMs is a group of a LeaderWorkerSet. Kueue's
+integrations gate each pod or group until the team's queue has room for it, and delete pods that it preempts. Managed
+Prometheus collects the metric, and the adapter passes it from Cloud Monitoring to the autoscaler.
 
-The first pod of a group answers requests. The others find it by ``LWS_LEADER_ADDRESS``, which the controller sets,
-beside ``LWS_GROUP_SIZE``, ``LWS_WORKER_INDEX`` and what the TPU runtime reads of its slice. Kueue admits whole groups.
+The first pod of a group answers requests. The others find it through ``LWS_LEADER_ADDRESS``. The controller sets this
+variable, ``LWS_GROUP_SIZE``, ``LWS_WORKER_INDEX``, and the variables that the TPU runtime reads. Kueue admits whole
+groups.
 
 Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs/deployment, pod and leaderworkerset; kubernetes-sigs/lws
 v0.10.0, api/leaderworkerset/v1 and pkg/utils; GKE docs, configure autoscaling for LLM workloads; read 2026-11-22.
@@ -48,45 +49,45 @@ _SCRAPE_SECONDS = 15  # as in GKE's tutorials: an autoscaler reads metrics every
 
 
 def object_name(name: str) -> str:
-    """Return the name of a server's objects; no job can have it, since jobs have Services of their names as well."""
+    """Return the name of a server's objects. No job can have it, because a job also has a Service with its name."""
     return f"serve-{name}"
 
 
 def server_labels(team: str, server: ServerSpec) -> dict[str, str]:
-    """Return the labels that Kueue reads of a Deployment: the team's queue, and a priority above training."""
+    """Return the labels that Kueue reads from a Deployment: the team's queue, and a priority above training."""
     queue, *_ = local_queue_names(team)
     return {QUEUE_LABEL: queue, PRIORITY_LABEL: server.priority}
 
 
 def chips_of(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the chips or GPUs of one pod."""
+    """Return the number of chips or GPUs of one pod."""
     return server.chips or min(flavor.chips_per_slice, max(pool.machine.chips for pool in flavor.pools))
 
 
 def vms_of(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the VMs of one replica, each with a pod: those of a TPU slice, or the server's own number."""
+    """Return the number of VMs of one replica, each with one pod: those of a TPU slice, or the server's own number."""
     return slice_vms(flavor) if flavor.accelerator.kind == "tpu" else server.vms or 1
 
 
 def slice_vms(flavor: Flavor) -> int:
-    """Return the VMs of one TPU slice, 1 for GPUs."""
+    """Return the number of VMs of one TPU slice; 1 for GPUs."""
     return max(pool.hosts for pool in flavor.pools)
 
 
 def replica_chips(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the chips or GPUs of one replica."""
+    """Return the number of chips or GPUs of one replica."""
     return vms_of(server, flavor) * chips_of(server, flavor)
 
 
 def most_chips(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the chips or GPUs of all replicas that a server can have."""
+    """Return the number of chips or GPUs of a server with its maximum number of replicas."""
     return server.max_replicas * replica_chips(server, flavor)
 
 
 def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return the chips by flavor that pods of a team's servers may request in a cluster, beside those of admitted jobs.
+    """Return the chips of each flavor that pods of a team's servers may request in addition to admitted jobs.
 
-    These pods exist while they wait, so they can request more than the team has.
+    These pods exist while they wait, so they can request more than the team's quota.
     """
     requested: Counter[str] = Counter()
     for server in team.serving.get(cluster, {}).values():
@@ -97,9 +98,9 @@ def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Coun
 def deployment(
     name: str, server: ServerSpec, flavor: Flavor, scope: Scope, *, confined: bool = False
 ) -> dict[str, Any]:
-    """Return the spec of a Deployment; the autoscaler decides how many pods it has.
+    """Return the spec of a Deployment; the autoscaler sets the number of pods.
 
-    ``confined`` says that its namespace refuses pods without a filter of system calls.
+    ``confined`` says that its namespace refuses pods without a seccomp profile.
     """
     labels = {SERVER_LABEL: name}
     metadata = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
@@ -114,7 +115,7 @@ def deployment(
 def pod(
     server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = True, confined: bool = False
 ) -> dict[str, Any]:
-    """Return the spec of a pod that ``answers`` requests, or of another pod of its replica."""
+    """Return the spec of a pod that ``answers`` requests, or of another pod in the same replica."""
     nodes = resource_flavor(flavor)
     spec: dict[str, Any] = {
         "serviceAccountName": SERVICE_ACCOUNT,
@@ -161,7 +162,7 @@ def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) 
 
 
 def _launch_plan(server: ServerSpec, scope: Scope) -> dict[str, str]:
-    """Return the variable with the launcher's plan, if the server has secrets."""
+    """Return the environment variable with the launcher's plan, if the server has secrets."""
     if not server.secrets:
         return {}
     parts = {variable: secret.partition(":") for variable, secret in server.secrets.items()}
@@ -177,20 +178,20 @@ def _port(server: ServerSpec) -> int:
 
 
 def service(name: str, server: ServerSpec) -> dict[str, Any]:
-    """Return the spec of a Service, by which the team's other pods reach the server's ready ones."""
+    """Return the spec of a Service, through which the team's other pods reach the server's ready pods."""
     port = {"name": "serve", "port": _port(server), "targetPort": "serve"}
     return {"selector": {SERVER_LABEL: name}, "ports": [port]}
 
 
 def pods_kind(server: ServerSpec, flavor: Flavor) -> tuple[str, str]:
-    """Return API version and kind of the object that creates a server's pods."""
+    """Return the API version and the kind of the object that creates a server's pods."""
     return LEADER_WORKER_SET if vms_of(server, flavor) > 1 else ("apps/v1", "Deployment")
 
 
 def autoscaler(name: str, server: ServerSpec, flavor: Flavor) -> dict[str, Any]:
-    """Return the spec of a HorizontalPodAutoscaler, on a metric as the adapter of Cloud Monitoring calls it.
+    """Return the spec of a HorizontalPodAutoscaler for a metric with the name that Cloud Monitoring's adapter uses.
 
-    For a LeaderWorkerSet it counts groups, and reads the metric of their first pods.
+    For a LeaderWorkerSet, it counts groups and reads the metric of their first pods.
     """
     metric = server.metric or server.known.metric
     target = server.target or server.known.target
@@ -212,7 +213,7 @@ def autoscaler(name: str, server: ServerSpec, flavor: Flavor) -> dict[str, Any]:
 
 
 def pod_monitoring(name: str) -> dict[str, Any]:
-    """Return the spec of a PodMonitoring of Managed Prometheus."""
+    """Return the spec of a Managed Prometheus PodMonitoring."""
     return {
         "selector": {"matchLabels": {SERVER_LABEL: name}},
         "endpoints": [{"port": "serve", "interval": f"{_SCRAPE_SECONDS}s"}],
@@ -242,7 +243,7 @@ _GROUP, _REQUIRED, _PREFERRED = (
 def leader_worker_set(
     name: str, server: ServerSpec, flavor: Flavor, scope: Scope, *, confined: bool = False
 ) -> dict[str, Any]:
-    """Return the spec of a LeaderWorkerSet; the autoscaler decides how many groups it has."""
+    """Return the spec of a LeaderWorkerSet; the autoscaler sets the number of groups."""
     rolling = {"maxSurge": 0, "maxUnavailable": 1}  # no group more than the most that the share is counted for
     metadata = {"annotations": placement} if (placement := _placement(flavor)) else {}
     worker = {"metadata": metadata} if metadata else {}
@@ -262,12 +263,12 @@ def leader_worker_set(
 
 
 def set_annotations(flavor: Flavor) -> dict[str, str]:
-    """Return the annotations for the controller: if Kueue does not place pods, each group takes a slice."""
+    """Return the annotations for the controller: each group uses one slice, if Kueue does not place the pods."""
     return dict(_EXCLUSIVE) if flavor.slices_by_jobset else {}
 
 
 def _placement(flavor: Flavor) -> dict[str, str]:
-    """Return the annotations by which Kueue places a group's pods together: on one slice, or as close as possible."""
+    """Return the annotations with which Kueue places a group's pods on one slice or as close together as possible."""
     if not flavor.topology_levels:
         return {}
     if flavor.topology_levels == SLICE_LEVELS:
@@ -287,9 +288,9 @@ def model_server(
     namespace: Any,
     confined: bool,
 ) -> None:
-    """Add pods of a model server behind one address, as many as their load needs and the team's queue admits.
+    """Add the pods of a model server with one address, as many as the load needs and the team's queue admits.
 
-    ``key`` is the server's in the team's file, and ``team`` the name of queue and namespace.
+    ``key`` is the server's key in the team's file. ``team`` is the name of the queue and of the namespace.
     """
     name = into.name
     if vms_of(spec, flavor) > 1:

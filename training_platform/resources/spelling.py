@@ -1,7 +1,8 @@
-"""The spelling of inputs: pulumi-gcp's Python has ``node_config``, and the wire ``nodeConfig``.
+"""The names of inputs: ``node_config`` in pulumi-gcp's Python, ``nodeConfig`` when sent to the provider.
 
-The keys of a map are users' and keep their spelling. ``data/map_inputs.yaml`` lists the maps by resource type, since a
-name is a map in one type and a block or a list in another; ``make documents`` writes it from the provider.
+Users choose the keys of a map, which are never renamed. ``data/map_inputs.yaml`` lists the maps of each resource type,
+because the same name can be a map in one type and a block or a list in another. ``make documents`` generates it from
+the provider.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ _NO_MAPS: Maps = {}
 
 
 def map_inputs(resource_type: str) -> frozenset[str]:
-    """Return the paths of a type's inputs that are maps, such as ``node_config.labels``, items of lists included."""
+    """Return the paths of a type's inputs that are maps, such as ``node_config.labels``, including items of lists."""
     return frozenset(_table().get(resource_type, ()))
 
 
 def wire_inputs(
     resource_type: str, inputs: Mapping[str, Any], leaf: Callable[[Any], Any] = lambda value: value
 ) -> dict[str, Any]:
-    """Return inputs as the provider is sent them: respelt, tuples as lists, without a key whose value is None.
+    """Return inputs as they are sent to the provider: renamed, with tuples as lists, and without None.
 
-    Below a map no key is respelt, and in a Kubernetes object none at all; settings of a provider are JSON in strings.
-    ``leaf`` is called with every value that is no dictionary, list or tuple, None in a list included; what it returns
-    is not looked into.
+    Keys of a map and of a Kubernetes object are not renamed. The settings of a provider become JSON strings. ``leaf``
+    is called with every value that is not a dictionary, list or tuple, including None in a list. Its result is used
+    unchanged.
     """
     if resource_type.startswith(KUBERNETES):
         wire: dict[str, Any] = _kept(dict(inputs), leaf)
@@ -46,20 +47,20 @@ def wire_inputs(
 
 
 def _setting(value: Any) -> Any:
-    """Return a setting of a provider as the wire has it: JSON in a string."""
+    """Return a setting of a provider as it is sent: as a JSON string."""
     return value if value is UNKNOWN or isinstance(value, str) else json.dumps(value)
 
 
 @cache
 def camel_case(name: str) -> str:
-    """Return a name as the wire has it."""
+    """Return a name in the form that is sent to the provider."""
     first, *later_words = name.split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in later_words)
 
 
 @cache
 def python_name(name: str) -> str:
-    """Return an input's name as pulumi-gcp's Python has it."""
+    """Return an input's name in pulumi-gcp's Python."""
     return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 
@@ -87,7 +88,7 @@ def _kept(value: Any, leaf: Callable[[Any], Any]) -> Any:
 
 @cache
 def _maps(resource_type: str) -> Maps:
-    """Return the paths of a type as a tree, which is walked beside its inputs."""
+    """Return the paths of a type's maps as a tree, which is walked together with its inputs."""
     tree: Maps = {}
     for path in _table().get(resource_type, ()):
         *blocks, name = path.split(".")

@@ -1,4 +1,4 @@
-"""The plan of a stack, from its file, the workspace around it, and the organisation's own ``own_resources.py``."""
+"""The plan of a stack, made from its file, its workspace, and the organisation's own ``own_resources.py``."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from training_platform.resources.stack_resource import ResourceKey
 from training_platform.resources.team import ORGANIZATION, add_team
 
 _TOLD = (NameError, AttributeError, ImportError, SyntaxError, TypeError)
-"""Errors of a program's own words, whose texts have no value of a file that it read."""
+"""Errors whose messages contain only names from the code and no value of a file that the code read."""
 
 
 @dataclass(frozen=True)
 class OwnResources:
-    """What ``own_resources.py`` is called with: a stack's plan, to which it adds, and what the stack is.
+    """The argument of ``own_resources.py``: a stack's plan, to which it adds resources, and facts about the stack.
 
-    ``team`` is None for an environment stack; ``scope`` has the project, labels and names of the stack.
+    ``team`` is None for an environment stack. ``scope`` contains the project, labels and names of the stack.
     """
 
     plan: Plan
@@ -54,18 +54,18 @@ class OwnResources:
     apis: ProjectApis
 
     def enable_api(self, api: str) -> Resource:
-        """Enable an API, such as ``pubsub.googleapis.com``, and return its service, for which a resource can wait."""
+        """Enable an API, such as ``pubsub.googleapis.com``, and return its service, which a resource can wait for."""
         return self.apis.enable(api)
 
 
 def stack_plan(
     stack: Stack, workspace: Workspace, organization: str = ORGANIZATION, *, own_code_here: bool = False
 ) -> Plan | None:
-    """Return the plan of a stack; None if the model rejects its file, or the team's environment is missing.
+    """Return the plan of a stack; None if the model rejects its file or the team's environment is missing.
 
-    ``organization`` is Pulumi's, in which a team's environment is deployed. The organisation's own code, if it adds
-    anything, runs in another process unless ``own_code_here`` is set, as in Pulumi's program. Raises PlanError, and
-    UserError if that process returns no plan.
+    ``organization`` is the Pulumi organization in which a team's environment is deployed. If the organisation's own
+    code adds anything, it runs in another process unless ``own_code_here`` is set, as in the Pulumi program. Raises
+    PlanError, and UserError if that process returns no plan.
     """
     home = workspace.environment_of(stack)
     if home is None or stack.section is None:
@@ -103,10 +103,10 @@ def stack_plan(
 def kept_resources(
     section: Environment | Team, retired: RetiredSpec, sources: Mapping[ResourceKey, Iterable[ResourceKey]]
 ) -> set[ResourceKey]:
-    """Return the resources that stay when a stack ends; ``sources`` are those that each one's inputs name.
+    """Return the resources that are kept when a stack ends; ``sources`` are those that each resource's inputs use.
 
-    What is kept stays with what it is in, such as the network of a Filestore instance, which Google does not delete
-    before it. The roles on it do not stay.
+    A resource is kept together with what contains it, such as the network of a Filestore instance, which Google does
+    not delete before the instance. Roles on kept resources are not kept.
     """
     locator = Locator(section)
     todo = [key for key in sources if not is_grant(key[0]) and retired.keeps_section(dotted(locator.path(key[1])))]
@@ -123,9 +123,9 @@ _PROTECTING_INPUTS = ("deletion_protection", "deletion_protection_enabled", "ena
 
 
 def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> None:
-    """Let a retired stack be destroyed: nothing is protected, and what it keeps is only forgotten then.
+    """Allow a retired stack to be destroyed: nothing is protected, and kept resources are only removed from the state.
 
-    A bucket's ``force_destroy`` stays as it is, so that Cloud Storage refuses to delete one that has objects.
+    A bucket's ``force_destroy`` is not changed, so Cloud Storage refuses to delete a bucket that contains objects.
     """
     sources = {resource.key: [source.key for source in referenced(resource.inputs)] for resource in plan.resources()}
     all_kept = kept_resources(section, retired, sources)
@@ -139,7 +139,7 @@ def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> No
 
 
 def _has_own_code(root: Path) -> bool:
-    """Whether a repository's ``own_resources.py`` has code to run, if only to find out what is wrong with it."""
+    """Return True if a repository's ``own_resources.py`` contains code to run, even if it is invalid."""
     path = root / OWN_RESOURCES
     return path.is_file() and _has_code(path.read_bytes())
 
@@ -179,9 +179,9 @@ def _own_resources(root: Path) -> Callable[[OwnResources], None]:
 
 
 def _failed(error: BaseException, failure: str) -> PlanError:
-    """Return an error of the organisation's own code with its last line in that file.
+    """Return an error of the organisation's own code with the last line in that file.
 
-    Another error's message may contain a secret that the file read, so only a traceback shows it, on request.
+    The message of any other error may contain a secret that the code read. Only a traceback, on request, shows it.
     """
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES]
     if isinstance(error, SyntaxError) and Path(error.filename or "").name == OWN_RESOURCES:
@@ -201,10 +201,10 @@ def _failed(error: BaseException, failure: str) -> PlanError:
 
 
 def plannable(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:
-    """Return the stacks of ``selected`` that have a plan, each after its environment, which is among them.
+    """Return the stacks in ``selected`` that can be planned, each after its environment, which is added if necessary.
 
-    A stack with findings has none, nor has any team of it. An environment that lends what no team was promised is left
-    out, too, if the model rejects one of its teams: nobody knows what it lends.
+    A stack with findings cannot be planned, nor can its teams. The same applies to an environment that lends what is
+    promised to no team, if the model rejects one of its teams: it is then unknown what it lends.
     """
     names = dict.fromkeys(selected)
     homes = dict.fromkeys(workspace.stacks[name].environment_name for name in names)

@@ -1,4 +1,4 @@
-"""A resource as a program registers it: planned by our own code, or given to a policy pack."""
+"""A resource as a program registers it: planned by our own code, or passed to a policy pack."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from training_platform.config.reading.unknown import UNKNOWN
 __all__ = ["KUBERNETES_PROVIDER", "PROVIDER_TYPES", "UNKNOWN", "ResourceKey", "StackResource"]
 
 PROVIDER_TYPES = "pulumi:providers:"
-"""How the type of a provider begins, before the name of its package."""
+"""The beginning of a provider's type, before the name of its package."""
 KUBERNETES_PROVIDER = f"{PROVIDER_TYPES}kubernetes"
 
 ResourceKey = tuple[str, str]
-"""The type and the name of a resource, unique in its stack."""
+"""The type and the name of a resource, which are unique in its stack."""
 
 
 @dataclass(kw_only=True)  # not frozen: a fleet has many, and nobody changes one
 class StackResource:
-    """A planned resource: type and inputs as the provider names them (``gcp:container/nodePool:NodePool``, camelCase).
+    """A planned resource, with the provider's names (type ``gcp:container/nodePool:NodePool``, inputs in camelCase).
 
-    Integers may arrive as floats. A value that is not known yet is ``UNKNOWN``. ``parent`` is the parent's type
-    and name. ``options`` holds the options of the registration: ``protect``, ``ignoreChanges``,
-    ``deleteBeforeReplace``, ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
-    ``inputs_from`` says, where it is known, from which resources' outputs an input is made. ``own_line`` is the line of
-    the organisation's own code that adds the resource, None for any other.
+    - Integers in ``inputs`` may be floats. A value that is not known yet is ``UNKNOWN``.
+    - ``parent`` is the parent's type and name.
+    - ``options`` are the options of the registration: ``protect``, ``ignoreChanges``, ``deleteBeforeReplace``,
+      ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
+    - ``inputs_from`` says from which resources' outputs an input is made, if known.
+    - ``own_line`` is the line of the organisation's own code that adds the resource, None for any other resource.
     """
 
     stack: str
@@ -41,5 +42,5 @@ class StackResource:
 
     @property
     def key(self) -> ResourceKey:
-        """Its type and name, unique in its stack."""
+        """The type and the name of the resource, which are unique in its stack."""
         return self.type, self.name

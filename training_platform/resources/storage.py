@@ -57,7 +57,7 @@ def team_bucket(key: str, spec: team.BucketSpec, scope: Scope) -> Resource:
 
 
 def _lifecycle_rules(spec: team.BucketSpec) -> Iterator[LifecycleRule]:
-    """Yield the lifecycle rules: delete old objects, with all of their versions, and abandoned uploads."""
+    """Yield the lifecycle rules, which delete old objects with all of their versions, and abandoned uploads."""
     if spec.delete_after_days is not None:
         yield _rule("Delete", spec.delete_after_days)
     yield _rule("AbortIncompleteMultipartUpload", UPLOAD_DAYS)
@@ -71,11 +71,13 @@ UNTAGGED_SECONDS = 30 * 24 * 3600
 
 
 def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, into: Component) -> Resource:
-    """Add the repositories of an environment, and return that of the images; ``name`` is the component's.
+    """Add an environment's repositories and return the one for images; ``name`` is the component's name.
 
-    One holds the images. Caches are remote repositories of the same name, in whose regions nodes pull and stream; those
-    of foreign registries save nodes the way to the internet. That GKE streams from a remote repository, and that
-    Artifact Registry's agent may read the images of its own project, is (unverified).
+    One repository contains the images. Caches are remote repositories with the same name in the regions in which nodes
+    pull and stream. Caches of external registries let nodes pull without access to the internet. It is assumed that GKE
+    streams from a remote repository, and that Artifact Registry's agent may read the images of its own project
+    (unverified).
+
     Sources: Artifact Registry docs, repository overview, read 2026-11-23; provider's schema, ``commonRepository``.
     """
     images_id = repository_id(scope.environment)
@@ -95,7 +97,7 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
 def image_repository(
     name: str, spec: environment.ImageRepositorySpec, scope: Scope, held: str, *, location: str, upstream: str = ""
 ) -> Resource:
-    """Return a repository by its id, ``held``; one with an ``upstream`` keeps what nodes pull from there."""
+    """Return a repository with the id ``held``. With an ``upstream``, it caches what nodes pull from there."""
     options = Options(
         # Running jobs pull from it, and nobody keeps the sources of older images; a remote one fetches them again.
         protect=scope.deletion_protection and not upstream,
@@ -119,7 +121,7 @@ def image_repository(
 
 
 def python_repository(name: str, location: str, scope: Scope) -> Resource:
-    """Return the repository that keeps what pip reads from the public index; a new one reads it again."""
+    """Return the repository that caches what pip reads from the public index; a new repository starts empty."""
     return gcp.repository(
         name,
         Options(delete_before_replace=True),  # its id is taken until it is deleted
@@ -140,7 +142,7 @@ def _holder(scope: Scope) -> str:
 
 
 def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:
-    """Return the clean-up policies; an image that both match is kept."""
+    """Return the clean-up policies. An image that matches both is kept."""
     return [
         {"id": "keep-newest", "action": "KEEP", "most_recent_versions": {"keep_count": keep_versions}},
         {
@@ -156,9 +158,9 @@ VERSION_ADDER = "roles/secretmanager.secretVersionAdder"
 
 
 def team_secret(key: str, scope: Scope, name: str | None = None) -> Resource:
-    """Return a secret, kept where Google Cloud keeps it; people add its versions, so that no value is in any state.
+    """Return a secret. Google Cloud chooses its location, and people add its versions, so no state has a value.
 
-    ``name`` is its logical one, where it is not a team's.
+    ``name`` is its logical name if it is not a team's secret.
     """
     # Its versions are deleted with it. The name is fixed, and taken until the old secret is deleted.
     options = Options(protect=scope.deletion_protection, delete_before_replace=True)
@@ -173,7 +175,7 @@ def team_secret(key: str, scope: Scope, name: str | None = None) -> Resource:
 
 
 def secret_grant(name: str, scope: Scope, secret: Resource, role: str, member: Any) -> Resource:
-    """Return a role of a member on a secret: to read its values, or to add one without reading any."""
+    """Return a member's role on a secret: to read its values, or to add values without reading any."""
     return gcp.secret_member(
         name, project=scope.project, secret_id=secret.output("secret_id"), role=role, member=member
     )
@@ -183,9 +185,9 @@ NOBODY = 65534
 
 
 def lustre_instance(key: str, spec: LustreSpec, scope: Scope, network: Any) -> Resource:
-    """Return an instance; ``network`` is the VPC's id, which private service access has to be ready in.
+    """Return an instance. ``network`` is the VPC's id; private service access must be ready in the VPC.
 
-    Clusters mount it at port 988, which those from 1.33.2-gke.4780000 on do (GKE docs, read 2026-11-22).
+    Clusters from 1.33.2-gke.4780000 on mount it at port 988 (GKE docs, read 2026-11-22).
     """
     options = Options(
         # Deletion, and so any replacement, loses all data.
@@ -216,7 +218,7 @@ def instance_id(key: str, scope: Scope) -> str:
 
 
 def lustre_address(mount_point: str) -> str:
-    """Return the address in an instance's mount point, ``ADDRESS@tcp:/FILESYSTEM``."""
+    """Return the IP address in an instance's mount point, ``ADDRESS@tcp:/FILESYSTEM``."""
     return mount_point.partition("@")[0]
 
 
