@@ -1,7 +1,8 @@
-"""The plan of a team stack: the team's queues, namespaces and volumes in the clusters, its buckets, its Vertex AI.
+"""The plan of a team stack: queues, namespaces and volumes in the clusters, buckets, and Vertex AI resources.
 
-What it creates is decided by the team's file and its environment's. What only the environment's deployment knows comes
-from that stack's outputs, each by a function of this module that ends in one sentence if something is missing.
+The team's file and its environment's file determine what the stack creates. Values that are known only after the
+environment's deployment come from that stack's outputs. A function in this module reads each of them and reports a
+missing value in one sentence.
 """
 
 from __future__ import annotations
@@ -87,10 +88,10 @@ def add_team(
     flavors: Mapping[str, Mapping[str, Flavor]],
     organization: str = ORGANIZATION,
 ) -> ProjectApis:
-    """Add a team's resources to the plan of its stack, and return the APIs that they have to wait for.
+    """Add a team's resources to the plan of its stack, and return the APIs that resources must wait for.
 
-    ``flavors`` are those of its environment's clusters, by cluster and name; ``organization`` is Pulumi's, whose stack
-    of the environment is read. The outputs are where the team's jobs run and write to.
+    ``flavors`` are the flavors of its environment's clusters, keyed by cluster and name. ``organization`` is the Pulumi
+    organization from which the environment's stack is read. The outputs say where the team's jobs run and write.
     """
     environment = with_own_data(team, environment)
     scope = team_scope(team, environment)
@@ -159,7 +160,7 @@ def add_team(
 def _let_agents(
     apis: ProjectApis, team: Team, environment: Environment, repositories: Mapping[str, RepositoryRef]
 ) -> None:
-    """Let Vertex AI's agent of a team's own project use what jobs need of the environment's: attachments, images."""
+    """Allow the Vertex AI agent of a team's own project to use the environment's attachments and images for jobs."""
     if team.project in (None, environment.project):
         return
     agent = apis.agents[AI_PLATFORM]
@@ -179,7 +180,7 @@ def _further_apis(team: Team) -> Iterator[str]:
 
 
 def key_users(team: Team) -> tuple[str, ...]:
-    """Return the APIs that encrypt resources of the team."""
+    """Return the APIs that encrypt resources of the team with the environment's key."""
     encrypted = {
         AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards,
         STORAGE: team.buckets,
@@ -194,7 +195,7 @@ def _account(
     buckets: Mapping[str, Resource],
     repositories: Mapping[str, RepositoryRef],
 ) -> TeamAccount:
-    """Return the team's account with the resources that it may use."""
+    """Return the team's service account with the resources that it may use."""
     kubernetes = None
     if environment.clusters:  # a project without clusters has no pool of identities
         kubernetes = KubernetesAccount(project=environment.project, namespace=team.name, name=SERVICE_ACCOUNT)
@@ -223,7 +224,7 @@ PYTHON_PACKAGES = "python-packages"
 
 
 def _repositories(team: Team, environment: Environment) -> dict[str, RepositoryRef]:
-    """Return the repositories that the team's jobs pull from: the environment's, and the team's own beside it."""
+    """Return the repositories from which the team's jobs pull: the environment's and the team's own."""
     if environment.images is None:
         return {}
     ids = {
@@ -238,7 +239,7 @@ def _repositories(team: Team, environment: Environment) -> dict[str, RepositoryR
 
 
 def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) -> dict[str, RepositoryRef]:
-    """Add the team's repository to the environment's project, which has the nodes and the other repositories."""
+    """Add the team's repository to the environment's project, which also contains the nodes and other repositories."""
     repositories = _repositories(team, environment)
     if environment.images:
         images = repositories[TEAM_IMAGES]
@@ -264,7 +265,7 @@ def _let_members_connect(plan: Plan, team: Team, environment: Environment, scope
 def _add_data_set_grants(
     plan: Plan, team: Team, environment: Environment, buckets: Mapping[str, Any], account: Resource
 ) -> None:
-    """Add the account's rights on the buckets of data sets, by the data set's key."""
+    """Add the service account's roles on the buckets of data sets, keyed by data set."""
     for key, bucket in buckets.items():
         writes = environment.data_sets[key].writer == team.name
         role: BucketRole = "roles/storage.objectUser" if writes else "roles/storage.objectViewer"
@@ -273,9 +274,9 @@ def _add_data_set_grants(
 
 
 def _data_set_buckets(team: Team, environment: Environment, created: Iterable[Resource]) -> dict[str, Any]:
-    """Return the names of the buckets with data sets that a team reads, by the data set's key.
+    """Return the names of the buckets with data sets that a team reads, keyed by data set.
 
-    Of a bucket that the team's stack creates it is the output, so that grants are made after it and go before it.
+    If the team's stack creates the bucket, the name is its output, so grants are created after and deleted before it.
     """
     outputs = {bucket.inputs["name"]: bucket.output("name") for bucket in created}
     names: dict[str, Any] = {}
@@ -286,7 +287,7 @@ def _data_set_buckets(team: Team, environment: Environment, created: Iterable[Re
 
 
 def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
-    """Add the team's resources of Vertex AI, and return its TensorBoards by region."""
+    """Add the team's Vertex AI resources, and return its TensorBoards keyed by region."""
     for key, resource in team.vertex.persistent_resources.items():
         name = declared_name("vertex.persistent_resources", key)
         component = plan.component("training-platform:index:PersistentResource", name)
@@ -296,7 +297,7 @@ def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
 
 
 def _endpoint(team: Team, environment: Environment, cluster: str, outputs: Reference) -> Any:
-    """Return the endpoint of a cluster, known once the environment has deployed what the team needs in it."""
+    """Return the endpoint of a cluster, known once the environment has deployed what the team needs there."""
     apis = entrance(environment)
     google_apis = apis.range if apis and not environment.open_egress else None
     flavors = tuple(team.shares[cluster])
@@ -305,9 +306,9 @@ def _endpoint(team: Team, environment: Environment, cluster: str, outputs: Refer
 
 @dataclass(frozen=True, kw_only=True)
 class _ClusterShare:
-    """A team's part of one cluster: a namespace, queues with its share, and volumes on reachable instances.
+    """A team's part of one cluster: a namespace, queues with its share, and volumes on instances in reach.
 
-    ``outputs`` are those of the environment's stack, and pods of the team act as ``account``.
+    ``outputs`` are the outputs of the environment's stack. The team's pods act as ``account``.
     """
 
     cluster: PlannedCluster
@@ -365,7 +366,7 @@ class _ClusterShare:
         self._add_data_sets(namespace)
 
     def _folders(self, notebooks: Notebooks | None) -> list[Resource]:
-        """Add the Jobs that create the team's folder on each shared instance, and return them."""
+        """Add the Jobs that create the team's folder on each shared instance, and return the Jobs."""
         cluster = self.cluster
         environment = cluster.environment
         instances: dict[str, list[str]] = {}
@@ -426,7 +427,7 @@ class _ClusterShare:
                 )
 
     def _namespace(self, egress: Mapping[str, Any] | None) -> NamespaceParts:
-        """Return the team's namespace in the cluster; ``egress`` is the policy on destinations of its pods."""
+        """Return the team's namespace in the cluster; ``egress`` is the policy on the destinations of its pods."""
         team = self.team
         environment = self.cluster.environment
         flavors = self.cluster.flavors
@@ -462,7 +463,7 @@ class _ClusterShare:
         return compute(filestore_ip, self.outputs, self.team.environment, instance)
 
     def _data_address(self, data: DataSetSpec) -> Any:
-        """Return the address of the environment's instance that holds a data set, if one does."""
+        """Return the address of the environment's instance that contains a data set, or None."""
         if data.filestore:
             return self._address(data.filestore.instance)
         if data.lustre is None or data.lustre.elsewhere:
@@ -473,9 +474,10 @@ class _ClusterShare:
 def cluster_endpoint(
     outputs: Mapping[str, Any], environment: str, cluster: str, flavors: Iterable[str], google_apis: str | None
 ) -> str:
-    """Return a cluster's endpoint, if the deployed environment has all that the team's part of the cluster needs.
+    """Return a cluster's endpoint if the deployed environment has everything that the team needs in the cluster.
 
-    ``google_apis`` is the range that names of Google's APIs lead to, if policies rest on it. Raises OutputsError.
+    ``google_apis`` is the address range to which Google API names resolve, if policies depend on it. Raises
+    OutputsError.
     """
     deployed = parse_outputs(environment, outputs)
     if google_apis:

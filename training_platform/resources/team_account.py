@@ -1,4 +1,4 @@
-"""The service account that a team's jobs run as, its rights, and grants that other accounts share with it."""
+"""The service account that a team's jobs run as, its roles, and grants that other accounts use as well."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RepositoryRole = Literal["roles/artifactregistry.reader", "roles/artifactregistr
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesAccount:
-    """A Kubernetes service account; ``project`` is the clusters', whose workload identity pool all of them share."""
+    """A Kubernetes service account. ``project`` is the clusters' project, whose workload identity pool they share."""
 
     project: str
     namespace: str
@@ -40,13 +40,13 @@ class KubernetesAccount:
 
     @property
     def member(self) -> str:
-        """The account as IAM knows it."""
+        """The account as an IAM member."""
         return f"serviceAccount:{self.project}.svc.id.goog[{self.namespace}/{self.name}]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RepositoryRef:
-    """An Artifact Registry repository by its place."""
+    """An Artifact Registry repository, identified by project, location and id."""
 
     project: str
     location: str
@@ -57,10 +57,14 @@ class RepositoryRef:
 class TeamAccount:
     """A service account, ``{environment}-{team}-jobs``, with what jobs need: the team's buckets, images, TensorBoards.
 
-    ``buckets`` are names of buckets by their keys; ``members`` may start jobs that run as this account.
-    ``repositories`` are those of images and packages, by names for their grants. ``tensorboard`` says whether the team
-    has one that its jobs write to, ``registry`` whether they register models, ``metrics`` whether they write metrics.
-    Pods get it by workload identity, in every cluster of the project, through one Kubernetes service account.
+    - ``buckets`` are names of buckets, keyed by their keys in the file.
+    - ``members`` may start jobs that run as this account.
+    - ``repositories`` are those for images and packages, keyed by names for their grants.
+    - ``tensorboard`` says whether the team has a TensorBoard that its jobs write to.
+    - ``registry`` says whether its jobs register models.
+    - ``metrics`` says whether its jobs write metrics.
+
+    Pods use the account through workload identity, with one Kubernetes service account in every cluster of the project.
     """
 
     scope: Scope
@@ -74,7 +78,7 @@ class TeamAccount:
 
 
 def team_account(into: Component, args: TeamAccount) -> Resource:
-    """Add a team's account with its rights, and return the account."""
+    """Add a team's service account with its roles, and return the account."""
     name = into.name
     scope = args.scope
     account = into.add(service_account(f"{name}-account", scope, jobs_account_id(scope), f"Jobs of {scope.prefix}"))
@@ -114,7 +118,7 @@ def service_account(name: str, scope: Scope, account_id: str, title: str) -> Res
 
 
 def acting(name: str, account: Resource, role: str, member: str) -> Resource:
-    """Return the right of a member to act as an account."""
+    """Return a member's role to act as a service account."""
     return gcp.service_account_member(name, service_account_id=account.output("name"), role=role, member=member)
 
 
@@ -124,18 +128,18 @@ def project_role(name: str, project: str, role: Any, member: Any) -> Resource:
 
 
 def bucket_grant(name: str, bucket: Any, role: BucketRole, member: Any) -> Resource:
-    """Return a role on a bucket, by its name."""
+    """Return a role on a bucket, given by name."""
     return gcp.bucket_member(name, bucket=bucket, role=role, member=member)
 
 
 def bucket_grants(name: str, bucket: Any, role: BucketRole, member: Any) -> Iterator[Resource]:
-    """Yield the roles on a bucket of an account that programs run as: on its objects, and to look at the bucket."""
+    """Yield the roles on a bucket for an account that programs run as: on its objects, and to read its metadata."""
     yield bucket_grant(name, bucket, role, member)
     yield bucket_grant(f"{name}-viewer", bucket, BUCKET_VIEWER, member)
 
 
 def repository_grant(name: str, repository: RepositoryRef, role: RepositoryRole, member: Any) -> Resource:
-    """Return a role on a repository: reader to pull, writer to push too."""
+    """Return a role on a repository: a reader can pull, a writer can also push."""
     return gcp.repository_member(
         name,
         project=repository.project,

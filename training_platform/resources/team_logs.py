@@ -1,9 +1,9 @@
-"""What the pods of a team wrote, for its members: a log bucket of the team, the sinks that fill it, and a view.
+"""The logs of a team's pods, for its members: a log bucket of the team, the sinks that fill it, and a view.
 
-No role and no view of Cloud Logging can tell namespaces apart: a filter of a view takes a source, a type of resource
-and a log. So the project's own bucket is not for members, and a copy goes to a bucket of the team. Sinks to a bucket of
-their own project need no rights. Sources: logging.v2 discovery document, LogView; Cloud Logging docs, routing, read
-2026-11-24. Not tried on Google Cloud.
+Neither roles nor views of Cloud Logging can distinguish namespaces: a view's filter accepts only a source, a resource
+type and a log. Members therefore have no access to the project's own bucket, and a copy is written to a bucket of the
+team. Sinks to a bucket in their own project need no permissions. Sources: logging.v2 discovery document, LogView; Cloud
+Logging docs, routing, read 2026-11-24. Not tried on Google Cloud.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _PROJECTS_BUCKET = "_Default"
 
 
 def log_bucket_id(environment_name: str, team: str) -> str:
-    """Return the id of a team's log bucket, ``{environment}-{team}``; that of a deleted one is taken for 7 days."""
+    """Return the id of a team's log bucket, ``{environment}-{team}``. A deleted bucket's id is reserved for 7 days."""
     return short_name(f"{environment_name}-{team}", NAME_LIMIT)
 
 
 def log_view_name(project: str, environment_name: str, team: str) -> str:
-    """Return the view of a team's log bucket, which is in the project of the clusters."""
+    """Return the name of the view of a team's log bucket, which is in the project of the clusters."""
     bucket = log_bucket_id(environment_name, team)
     return f"projects/{project}/locations/{LOCATION}/buckets/{bucket}/views/{VIEW}"
 
@@ -36,7 +36,7 @@ def log_view_name(project: str, environment_name: str, team: str) -> str:
 def team_logs(
     into: Component, project: str, environment_name: str, team: str, *, members: Iterable[str], days: int
 ) -> None:
-    """Add a team's log bucket, in the project of the clusters; ``days`` is how long it keeps an entry."""
+    """Add a team's log bucket in the project of the clusters. It keeps entries for ``days`` days."""
     held = log_bucket_id(environment_name, team)
     parent = f"projects/{project}"
     bucket = into.add(
@@ -65,15 +65,15 @@ def team_logs(
 
 
 def vertex_log_view_name(scope: Scope) -> str:
-    """Return the view of jobs on Vertex AI that a stack adds to a project's own log bucket."""
+    """Return the name of the view of Vertex AI jobs that a stack adds to a project's own log bucket."""
     return f"projects/{scope.project}/locations/{LOCATION}/buckets/{_PROJECTS_BUCKET}/views/{_vertex_view(scope)}"
 
 
 def vertex_log_view(team: Team, environment: Environment) -> str | None:
-    """Return the view by which a team's jobs on Vertex AI are read, or None if nobody may.
+    """Return the view with which a team's Vertex AI jobs are read, or None if nobody may read them.
 
-    The environment's stack adds that of its own project, and not each team, since a bucket has at most 30 views (Google
-    Cloud, quotas of Cloud Logging, read 2026-11-29).
+    The environment's stack adds the view for its own project. Teams do not add one each, because a bucket has at most
+    30 views (Google Cloud, quotas of Cloud Logging, read 2026-11-29).
     """
     if vertex_log_readers(team, environment):
         return vertex_log_view_name(team_scope(team, environment))
@@ -83,16 +83,17 @@ def vertex_log_view(team: Team, environment: Environment) -> str | None:
 
 
 def vertex_log_readers(team: Team, environment: Environment) -> tuple[str, ...]:
-    """Return who reads what jobs on Vertex AI wrote, in the project of a team, by a view of the team's stack."""
+    """Return who reads the logs of Vertex AI jobs in a team's project, through a view of the team's stack."""
     if team.vertex.members_submit:
         return (*team.members, *environment.vertex_submitters)
     return () if team.project in (None, environment.project) else tuple(environment.vertex_submitters)
 
 
 def vertex_logs(into: Component, scope: Scope, *, members: Iterable[str]) -> None:
-    """Add a view of what jobs on Vertex AI wrote in a project, for members.
+    """Add a view with the logs of Vertex AI jobs in a project, for members.
 
-    Entries of such jobs name the job, and neither its labels nor its account: in a shared project no view parts teams.
+    Log entries of such jobs contain the job's name, but neither its labels nor its service account. In a shared
+    project, no view can therefore separate teams.
     """
     view = gcp.log_view(
         f"{into.name}-view",
@@ -111,7 +112,7 @@ def _vertex_view(scope: Scope) -> str:
 
 
 def _let_read(into: Component, view: Resource, members: Iterable[str]) -> None:
-    """Let members read a view of a log bucket, and nothing else of it."""
+    """Allow members to read a view of a log bucket, and nothing else in the bucket."""
     of_view = {key: view.inputs[key] for key in ("parent", "location", "bucket", "name")}
     for member in dict.fromkeys(members):
         grant = gcp.log_view_member(f"{into.name}-{slug(member)}", role=VIEW_ROLE, member=member, **of_view)
@@ -119,7 +120,7 @@ def _let_read(into: Component, view: Resource, members: Iterable[str]) -> None:
 
 
 def _queries(namespace: str) -> dict[str, str]:
-    """Return the filters of the sinks: lines of containers, and events about objects such as JobSets."""
+    """Return the filters of the sinks: output of containers, and events about objects such as JobSets."""
     return {
         "pods": f'resource.type="k8s_container" AND resource.labels.namespace_name="{namespace}"',
         "events": f'log_id("events") AND jsonPayload.involvedObject.namespace="{namespace}"',

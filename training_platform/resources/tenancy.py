@@ -1,9 +1,10 @@
-"""A team's namespace: the rights in it, its quota, the destinations of its pods, and the admission policies over it.
+"""A team's namespace: permissions in it, its quota, the destinations of its pods, and its admission policies.
 
-Pods connect to each other, DNS, the metadata server, Google's APIs, and what the stack files name. Volumes of Filestore
-and Lustre are mounted by nodes, and pods on their node's network are not held to policies at all.
+Pods connect to each other, DNS, the metadata server, Google's APIs, and what the stack files name. Nodes mount the
+volumes of Filestore and Lustre. Network policies do not apply to pods on their node's network.
+
 Sources: GKE docs, Workload Identity (network policies), NodeLocal DNSCache, Cloud DNS for GKE and FQDN network
-policies; tektoncd/operator 4000 (the resolver of Cloud DNS is no pod), read 2026-11-22. Not tried on a cluster.
+policies; tektoncd/operator 4000 (Cloud DNS's resolver is not a pod), read 2026-11-22. Not tried on a cluster.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class RoleRule(NamedTuple):
 
 
 class RoleSubject(NamedTuple):
-    """Whom a Role is bound to."""
+    """A subject to which a Role is bound."""
 
     kind: str
     name: str
@@ -86,15 +87,15 @@ MEMBER_RULES = (
 
 
 def rules_of(kinds: Iterable[OperatorJob]) -> list[RoleRule]:
-    """Return the rights to the kinds of jobs that a cluster's operators run."""
+    """Return the permissions for the kinds of jobs that a cluster's operators run."""
     return [RoleRule(kind.group, (kind.resource,), verbs=_ALL) for kind in kinds]
 
 
 def subjects(members: Iterable[str]) -> list[RoleSubject]:
-    """Return IAM members as Kubernetes knows them; a service account is a user there, by its email address.
+    """Return IAM members as Kubernetes subjects. A service account is a user there, named by its e-mail address.
 
-    A group is known only in a cluster with Google Groups for RBAC, and only if it is a member of that cluster's
-    ``gke-security-groups@`` group. ``domain:`` has no counterpart and is left out: such members get no access here.
+    A group has access only in a cluster with Google Groups for RBAC, and only if it is a member of that cluster's
+    ``gke-security-groups@`` group. ``domain:`` has no equivalent and is left out: such members get no access here.
     """
     kinds = {"group": "Group", "user": "User", "serviceAccount": "User"}
     split = (member.partition(":") for member in members)
@@ -125,10 +126,10 @@ FINISHED_PODS_OF_VM = 50
 def namespace_labels(
     team: str, kinds: Iterable[str], *, host_network: bool = False, confined: bool = False
 ) -> dict[str, str]:
-    """Return the labels of a team's namespace that admission reads: its team, and what differs from baseline.
+    """Return the labels of a team's namespace that admission reads: its team, and its exceptions from baseline.
 
-    ``kinds`` are those of GPUDirect. Without rights beyond the baseline, Pod Security refuses pods beyond it; otherwise
-    it warns, and the policies of the cluster refuse.
+    ``kinds`` are kinds of GPUDirect. Without exceptions, Pod Security refuses pods that exceed baseline. With
+    exceptions, Pod Security only warns, and the policies of the cluster refuse.
     """
     beyond = [kind.lower() for kind in kinds]
     if host_network:
@@ -153,11 +154,12 @@ def run_limit(team: Team, environment: Environment) -> dict[str, str]:
 def resource_quota(
     shares: Mapping[str, Share], flavors: Mapping[str, Flavor], gated: Mapping[str, int] | None = None
 ) -> dict[str, str]:
-    """Return the ``hard`` part of a team's ResourceQuota in one cluster, as the strings that the server returns.
+    """Return the field ``hard`` of a team's ResourceQuota in one cluster, as the strings that the server returns.
 
-    Kueue counts accelerators; this limits a job that bypasses Kueue to the chips that the team has or can borrow. CPUs
-    and memory are those of the VMs with these chips, and some more. ``gated`` are chips by flavor that pods request
-    while Kueue holds them back and other jobs still run: a refused pod could not preempt them.
+    Kueue counts accelerators. The ResourceQuota limits a job that bypasses Kueue to the chips that the team has or can
+    borrow. CPUs and memory are those of the VMs with these chips, plus a margin. ``gated`` are the chips of each flavor
+    that pods request while Kueue gates them and other jobs still run. They must be included, because a refused pod
+    could not preempt these jobs.
     """
     gated = gated or {}
     chips = Counter(dict.fromkeys(ACCELERATORS, 0))
@@ -184,14 +186,14 @@ def resource_quota(
 
 
 def most_chips(share: Share, flavor: Flavor) -> int:
-    """Return the most chips of a flavor that a team can have: its own, and all that it may borrow of the pools'."""
+    """Return the maximum number of chips of a flavor for a team: its own, and all that it may borrow."""
     nominal = share.nominal_quota
     borrowable = max(0, flavor.capacity_chips - nominal)
     return nominal + (borrowable if share.borrowing_limit is None else min(share.borrowing_limit, borrowable))
 
 
 def _chips(flavor: Flavor) -> int:
-    """Return the chips or GPUs, or places on shared GPUs, of the flavor's smallest VM."""
+    """Return the number of chips or GPUs, or of places on shared GPUs, of the flavor's smallest VM."""
     return min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
 
 
@@ -211,7 +213,7 @@ _METADATA_PORTS: Final[Mapping[str, tuple[int, ...]]] = {METADATA: (80, 8080), "
 
 
 def egress_spec(team: Team, environment: Environment) -> Json | None:
-    """Return the spec of the NetworkPolicy on connections of a team's pods, or None if they may connect anywhere."""
+    """Return the spec of the NetworkPolicy for outgoing traffic of a team's pods, or None if it is not limited."""
     vip = entrance(environment)
     if environment.open_egress or vip is None:
         return None
@@ -224,7 +226,7 @@ def egress_spec(team: Team, environment: Environment) -> Json | None:
 
 
 def host_spec(team: Team, environment: Environment) -> Json | None:
-    """Return the spec of the FQDNNetworkPolicy that opens hosts by name, beside the NetworkPolicy; None without any."""
+    """Return the spec of the FQDNNetworkPolicy that allows hosts by name in addition to the NetworkPolicy, or None."""
     opened = [destination for destination in (*environment.egress, *team.egress) if destination.host]
     if not opened or egress_spec(team, environment) is None:
         return None
@@ -271,12 +273,12 @@ _QUOTA = "team"
 class NamespaceParts:
     """The contents of a team's namespace in one cluster.
 
-    ``google_service_account`` is the email address of the account that jobs act as in Google Cloud.
-
-    Admission reads ``labels`` and ``annotations``; ``quota`` bounds all objects of the namespace together.
-    ``egress`` and ``hosts`` are the specs of the policies on connections of pods, where these are limited.
-    ``kinds`` are the jobs of operators, which members may make as well, and ``operators`` the specs of the policies
-    that let these in, by the operator's name.
+    - ``google_service_account`` is the e-mail address of the account that jobs act as in Google Cloud.
+    - ``labels`` and ``annotations`` are read by admission.
+    - ``quota`` limits all objects of the namespace together.
+    - ``egress`` and ``hosts`` are the specs of the policies on outgoing traffic, if it is limited.
+    - ``kinds`` are operators' kinds of jobs, which members may create as well.
+    - ``operators`` are the specs of the policies that allow traffic from operators, keyed by operator.
     """
 
     scope: Scope
@@ -293,7 +295,7 @@ class NamespaceParts:
 
 
 def team_namespace(into: Component, args: NamespaceParts) -> Any:
-    """Add a namespace with the team's name, its members' rights and its jobs' account, shut off from other teams.
+    """Add a namespace with the team's name, its members' roles and its jobs' account, isolated from other teams.
 
     Kueue counts accelerators: the ResourceQuota stops only jobs that bypassed it. Returns the namespace's name, known
     once it exists.
@@ -346,9 +348,10 @@ def _grant_members(into: Component, args: NamespaceParts, namespace: Any) -> Non
 
 
 def _isolate(into: Component, args: NamespaceParts, namespace: Any) -> None:
-    """Admit the team's own pods, which must reach each other, scrapers and operators; let out what files open.
+    """Allow traffic from the team's own pods, metrics collectors and operators, and to the destinations in the files.
 
-    Workers of a training job trust whoever speaks to them. Pods on their node's network are out of its reach.
+    The workers of a training job must reach each other, and they trust every client. Network policies do not apply to
+    pods on their node's network.
     """
     collector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": COLLECTOR_NAMESPACE}}}
     same_namespace = {
@@ -370,7 +373,7 @@ def _isolate(into: Component, args: NamespaceParts, namespace: Any) -> None:
 
 
 def _limit(into: Component, args: NamespaceParts, namespace: Any) -> None:
-    """Limit the objects of the namespace by its quota."""
+    """Add the quota that limits the objects of the namespace."""
     limits = {"limits": [{"type": "Container", "defaultRequest": dict(DEFAULT_REQUESTS)}]}
     for kind, role, spec in (
         (LIMIT_RANGE, "limit-range", limits),
@@ -386,7 +389,7 @@ CONNECT_ROLE = "roles/container.clusterViewer"
 
 
 def cluster_callers(scope: Scope, project: str, members: Sequence[str]) -> Iterator[Resource]:
-    """Yield the roles of a team's members as callers of the environment's clusters; ``project`` is the clusters'."""
+    """Yield the roles with which a team's members call the environment's clusters; ``project`` is the clusters'."""
     for member in members:
         yield shared_role(f"connect-{slug(member)}", scope, project, CONNECT_ROLE, member)
 
@@ -401,11 +404,12 @@ def admission(
     kinds: Sequence[OperatorJob] = (),
     devices: bool = False,
 ) -> None:
-    """Add the ValidatingAdmissionPolicies of one cluster with their bindings: they hold in every team's namespace.
+    """Add the ValidatingAdmissionPolicies of one cluster and their bindings. They apply in every team's namespace.
 
-    ``images`` are the stack file's places of what nodes and the daemons of GPUDirect run. ``sources`` are the prefixes
-    of images of teams' pods, where the environment has them; ``kinds`` are the operators'. With ``devices`` pods may
-    claim network devices.
+    - ``images`` are the stack file's locations of the images that nodes and the daemons of GPUDirect run.
+    - ``sources`` are the allowed prefixes of images in teams' pods, if the environment limits them.
+    - ``kinds`` are the operators' kinds of jobs.
+    - ``devices`` allows pods to claim network devices.
     """
     for policy in policies({**IMAGES, **images}, bounds, sources, kinds, devices=devices):
         logical = f"{into.name}-{policy.name.removeprefix('training-platform-')}"

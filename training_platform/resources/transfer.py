@@ -1,4 +1,4 @@
-"""A plan as JSON, so that a process can take one from another without running any of its code."""
+"""A plan as JSON. A process can read it from another process without running any of its code."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _OPTIONS = [field.name for field in fields(Options)]
 
 
 def document_of_plan(plan: Plan) -> dict[str, Any]:
-    """Return a checked plan as JSON's values; a node names others by their index.
+    """Return a checked plan as JSON values; a node refers to others by their index.
 
-    Raises PlanError for an input that is no value of JSON, and for a function that plans do not have.
+    Raises PlanError for an input that is not a JSON value, and for a function that plans do not support.
     """
     nodes = list(plan.nodes())
     indices = {node: index for index, node in enumerate(nodes)}
@@ -98,7 +98,7 @@ def _document_of_value(value: Any, indices: Mapping[Node, int], owner: str) -> A
 
 
 def plan_of_document(document: Mapping[str, Any]) -> Plan:
-    """Return the plan that a document describes. Raises a plain error of Python if it describes none."""
+    """Return the plan that a document describes. Raises one of Python's own exceptions if it describes no plan."""
     plan = Plan(document["stack"])
     nodes: list[Node] = []
     for row in document["nodes"]:

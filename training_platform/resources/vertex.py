@@ -29,7 +29,7 @@ def persistent_resource(
 ) -> Resource:
     """Return a persistent resource; ``key`` is its key in the stack file.
 
-    ``network_attachment`` is the full name of an attachment, for a program in place of that of ``spec``.
+    ``network_attachment`` is the full name of an attachment. A program passes it instead of the field in ``spec``.
     """
     resource_id = persistent_resource_id(scope, key)
     kms_key = scope.key(spec.region)
@@ -56,7 +56,7 @@ def persistent_resource(
 
 
 def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:
-    """Return a pool. A job must give the same machine and disk, so nothing is left to Vertex AI's defaults."""
+    """Return a pool. A job must specify the same machine and disk, so nothing is left to Vertex AI's defaults."""
     return {
         "id": name,
         "machine_spec": _machine_spec(spec.machine),
@@ -67,7 +67,7 @@ def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:
 
 
 def _machine_spec(machine: MachineType) -> Machine:
-    """Return a machine; its GPUs are spelt out, TPUs follow from the machine type (and a pool may well refuse them)."""
+    """Return a machine. Its GPUs are listed; TPUs follow from the machine type, and a pool may refuse them."""
     return {
         "machine_type": machine.name,
         "accelerator_type": machine.vertex_gpus,
@@ -76,14 +76,14 @@ def _machine_spec(machine: MachineType) -> Machine:
 
 
 def _autoscaling_spec(spec: team.ResourcePoolSpec) -> Autoscaling | None:
-    """Return the bounds of autoscaling, as the strings that the API takes, or None without autoscaling."""
+    """Return the minimum and maximum for autoscaling as strings, as in the API, or None without autoscaling."""
     if spec.max_replicas is None:
         return None
     return {"min_replica_count": str(spec.replicas), "max_replica_count": str(spec.max_replicas)}
 
 
 def _own_account() -> Runtime:
-    """Return the setting by which every job runs as its own service account, not as Vertex AI's shared one."""
+    """Return the setting with which every job runs as its own service account instead of Vertex AI's shared one."""
     return {"service_account_spec": {"enable_custom_service_account": True}}
 
 
@@ -102,7 +102,7 @@ def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
 
 
 def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
-    """Return the paths of the counts that autoscaling changes, as the engine spells them."""
+    """Return the paths of the counts that autoscaling changes, with the engine's field names."""
     scaled = [pool.max_replicas is not None for pool in spec.pools.values()]
     if all(scaled):
         return ("resourcePools[*].replicaCount",)
@@ -110,12 +110,12 @@ def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
 
 
 def tensorboard_name(region: str, scope: Scope) -> str:
-    """Return the name by which people, and a job's submission, find a team's TensorBoard of a region."""
+    """Return the name with which people and job submission find a team's TensorBoard in a region."""
     return f"{scope.prefix}-{region}"
 
 
 def tensorboard(region: str, scope: Scope) -> Resource:
-    """Return a team's TensorBoard of a region, which is also the region of every job that writes to it."""
+    """Return a team's TensorBoard in a region. Every job that writes to it must be in the same region."""
     key = scope.key(region)
     # Deletion takes every experiment with it.
     options = Options(protect=scope.deletion_protection)

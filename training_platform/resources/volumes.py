@@ -1,4 +1,4 @@
-"""Volumes in a cluster: a PersistentVolume of storage that exists already, and the one claim that may take it."""
+"""Volumes in a cluster: a PersistentVolume for existing storage, and the only claim that may use it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DATA_VOLUME = "training-platform:storage:DataVolume"
 class ClaimedVolume:
     """The fields of a volume and its claim; ``source`` is the storage, as ``csi`` or ``nfs``.
 
-    ``size`` is a Kubernetes quantity. An empty ``storage_class`` keeps the cluster's default class from making another
-    volume. A change of the spec replaces the objects, since Kubernetes refuses it.
+    ``size`` is a Kubernetes quantity. An empty ``storage_class`` prevents the cluster's default class from creating
+    another volume. A change of the spec replaces the objects, because Kubernetes refuses to change it.
     """
 
     scope: Scope
@@ -40,7 +40,7 @@ class ClaimedVolume:
 
 
 def claimed_volume(into: Component, args: ClaimedVolume) -> None:
-    """Add a volume, which survives its claim and which no other claim may take, and its claim."""
+    """Add a volume and its claim. The volume survives its claim, and no other claim may use it."""
     shared = {
         "accessModes": [args.access_mode],
         "storageClassName": args.storage_class,
@@ -87,7 +87,7 @@ def claimed_volume(into: Component, args: ClaimedVolume) -> None:
 
 
 def _in_zone(zone: str) -> dict[str, Any]:
-    """Return the affinity to a zone; the label is the Persistent Disk driver's own, which GKE's nodes have."""
+    """Return the affinity to a zone. The label is the Persistent Disk driver's own, which GKE nodes have."""
     in_zone = {"key": "topology.gke.io/zone", "operator": "In", "values": [zone]}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_zone]}]}}
 
@@ -114,11 +114,14 @@ def filestore_volume(
 ) -> None:
     """Add a PersistentVolume, ``{namespace}.{claim}``, on an instance of the environment, and its claim.
 
-    ``spec`` is the instance's. Pass an output of the namespace, so that it is created first. The volume is
-    plain NFS of a folder of the share, or of the whole share: a pod reaches no file beside the folder, also by a link,
-    since the kubelet lets no path leave the volume. The instance's own driver mounts whole shares alone, and once per
-    node for all volumes of a share. Nodes, and whoever reaches the instance's address, see all of it, and root is not
-    squashed. The size is nominal: Filestore enforces none.
+    ``spec`` describes the instance. Pass an output of the namespace, so that it is created first. The size is nominal:
+    Filestore does not enforce it.
+
+    The volume is plain NFS of a folder of the share, or of the whole share. A pod cannot reach files outside the
+    folder, not even through a link, because the kubelet allows no path to leave the volume. The Filestore driver can
+    only mount whole shares, and only once per node for all volumes of a share. Nodes and all clients that reach the
+    instance's address can access the whole share, and root is not squashed.
+
     Source: kubernetes v1.36.3, pkg/volume/util/subpath, and gcp-filestore-csi-driver 2edb466, NodeStageVolume.
     """
     volume = ClaimedVolume(
@@ -149,11 +152,12 @@ def team_folder(
     instance: str,
     image: str,
 ) -> Resource:
-    """Return the Job that makes a team's folder on a shared instance: a volume of a missing folder mounts nowhere.
+    """Return the Job that creates a team's folder on a shared instance. A missing folder cannot be mounted.
 
-    It makes the folders of the team's ``directories`` too, writable by the team's group: the kubelet would make them as
-    root's alone, and NFS knows no fsGroup. It mounts the whole share as root, which NFS has to let make folders.
-    ``image`` has ``install`` of coreutils or busybox.
+    It also creates the folders of the team's ``directories``, writable by the team's group. The kubelet would create
+    them writable only by root, and NFS does not support fsGroup. The Job mounts the whole share as root, and NFS must
+    allow root to create folders. ``image`` contains ``install`` of coreutils or busybox.
+
     Source: kubernetes v1.36.3, pkg/volume/util/subpath, SafeMakeDir, under the kubelet's umask; pkg/volume/nfs.
     """
     folders = [f"{_SHARE['mountPath']}/{folder}" for folder in (team, *(f"{team}/{name}" for name in directories))]
@@ -187,10 +191,10 @@ def data_volume(
     namespace: Any,
     address: Any,
 ) -> None:
-    """Add a PersistentVolume of a data set for one namespace, and the claim that it is reserved for.
+    """Add a PersistentVolume of a data set for one namespace, and the claim for which it is reserved.
 
-    ``mode`` is how the team mounts it; ``address`` that of the environment's instance that it is on, if any. ``home``
-    is the scope of the environment, whose disks and instances these are.
+    ``mode`` is the access mode for the team. ``address`` is the address of the environment's instance that contains the
+    data set, if any. ``home`` is the scope of the environment, which owns these disks and instances.
     """
     spec = environment.data_sets[key]
     volume = ClaimedVolume(

@@ -1,4 +1,4 @@
-"""What Google Cloud, Kueue and the house refuse: rules over views, and the adapters that make the views."""
+"""What Google Cloud, Kueue and the organisation refuse: rules about views, and the adapters that create the views."""
 
 from training_platform.config.reading.declaration import RULES, Rule
 from training_platform.rules import (  # noqa: F401 # importing a group registers its rules

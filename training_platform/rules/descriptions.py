@@ -1,7 +1,7 @@
-"""Declared rules as people read them, for ``explain``, reports and the pages of the reference.
+"""Descriptions of declared rules for people, for ``explain``, reports and the pages of the reference.
 
-``descriptions.yaml`` has the titles of rule sets and groups. ``coverage.yaml`` has the known refusals, each with its
-rules.
+``descriptions.yaml`` contains the titles of rule sets and groups. ``coverage.yaml`` contains the known refusals, each
+with its rules.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from training_platform.rules.foreign_access import FOREIGN_ACCESS
 
 _WORDS = read_file(Path(__file__).with_name("descriptions.yaml"))
 TITLES: Mapping[str, str] = _WORDS["rulesets"]
-"""The title of each rule set in the policy pack, which an organisation can switch on and off."""
+"""The title of each rule set in the policy pack. An organisation can enable and disable rule sets."""
 GROUPS: Mapping[str, str] = {**TITLES, **_WORDS["groups"]}
-"""The title of each group of rules: the rule sets, and groups that only a check reports."""
+"""The title of each group of rules: the rule sets, and groups that are reported only by a check."""
 REFUSED_BY: Mapping[str, str] = _WORDS["refused_by"]
-"""Who refuses: nobody for a note, else by a rule's owner, else by its group."""
+"""Who refuses: keyed by the owner of a rule, otherwise by its group. Nobody refuses because of a note."""
 
 
 def describe(rule_id: str) -> Rule:
-    """Return a declared rule; an id without a declaration is its own title."""
+    """Return a declared rule. If the id is not declared, the id is also the title."""
     return RULES.get(rule_id) or Rule(id=rule_id, title=rule_id, ruleset="other")
 
 
 def rule_link(rule_id: str) -> str:
-    """Return the path of a rule's heading in the reference, from the folder of the reference.
+    """Return the path of a rule's heading in the reference, relative to the folder of the reference.
 
-    An id without a description has no heading: the path is that of the list of all rules.
+    An id without a description has no heading; the path is then that of the list of all rules.
     """
     group = describe(rule_id).ruleset
     return f"rules/{group}.md#{rule_id}" if group in GROUPS else "rules.md"
@@ -43,7 +43,7 @@ def rule_link(rule_id: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSheet:
-    """A rule as users read it; ``details`` are the paragraphs below its summary, ``facts`` ids of known refusals."""
+    """A rule as shown to users. ``details`` are the paragraphs below its summary, ``facts`` the known refusals' ids."""
 
     id: str
     group: str
@@ -62,13 +62,13 @@ class RuleSheet:
 
 
 def rule_sheets() -> tuple[RuleSheet, ...]:
-    """Return every rule that is declared so far, sorted by group and name; ``every_rule`` of checks has all."""
+    """Return all rules that are declared so far, sorted by group and name; ``checks.every_rule`` has all rules."""
     order = tuple(GROUPS)
     return tuple(sorted(map(rule_sheet, RULES), key=lambda sheet: (order.index(sheet.group), sheet.id)))
 
 
 def rule_sheet(rule_id: str) -> RuleSheet:
-    """Return a rule as users read it; an id without a declaration is its own title."""
+    """Return a rule as shown to users. If the id is not declared, the id is also the title."""
     rule = describe(rule_id)
     refuser = "note" if rule.severity == "note" else rule.owner or rule.ruleset
     return RuleSheet(
@@ -102,7 +102,10 @@ def exemption(rule_id: str, finding: Finding | None = None) -> str:
 
 
 def acknowledgement(finding: Finding) -> str:
-    """Return an entry of ``stacks/exemptions.yaml`` for an act's losses, which is refused until somebody signs it."""
+    """Return an entry of ``stacks/exemptions.yaml`` for the losses of a decision.
+
+    It is not accepted until somebody signs it.
+    """
     subject = f"resource: {json.dumps(finding.resource)}" if finding.resource else f"path: {finding.path or '.'}"
     taken = ""
     from_others: list[str] = []

@@ -1,6 +1,6 @@
-"""Whole objects against what upstream documents say of their kind: names, types, enums, ranges, forms.
+"""Checks whole objects against upstream documents about their kind: names, types, enums, ranges, formats.
 
-Its JSON files are written by ``make documents``; ``tools/documents`` says where they come from.
+``make documents`` generates the JSON files; ``tools/documents`` describes their origin.
 """
 
 from training_platform.rules.documents import document_rules  # noqa: F401 # importing a module registers its document_rules

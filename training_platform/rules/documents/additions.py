@@ -1,11 +1,12 @@
-"""Constraints that no document states, added to its shapes: bounds, forms, and how inputs go together.
+"""Constraints that no document contains, added to the documents' shapes: bounds, formats, and relations of inputs.
 
-``make documents`` writes two files of them. ``provider.json`` has the provider's own checks. ``by_hand.json`` comes
-from ``tools/documents``: descriptions of Google's types (``described.yaml``), and the rest (``additions.yaml``).
+``make documents`` generates two files of constraints. ``provider.json`` contains the provider's own checks.
+``by_hand.json`` is made from two files in ``tools/documents``: descriptions of Google's types (``described.yaml``), and
+all others (``additions.yaml``).
 
-Rows map a path to a constraint (``constraints.Constraint``), or to the name of rows or of a form that several types
-share. A path names inputs, ``nodePools[].labels{}``: ``[]`` are the entries of a list, ``{}`` the values of a map. With
-a question mark it is careful: it skips what a type does not have, and never widens a bound.
+Rows map a path to a constraint (``constraints.Constraint``), or to the name of rows or of a format that several types
+share. A path names inputs, ``nodePools[].labels{}``: ``[]`` means the entries of a list, ``{}`` the values of a map. A
+question mark makes the addition careful: it skips inputs that a type does not have, and never widens a bound.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _ENTRY = "[]"  # a step from a list or a map to its entries
 
 
 class Addition(NamedTuple):
-    """A constraint at a path: names of inputs, and ``_ENTRY``.
+    """A constraint at a path, which consists of names of inputs and ``_ENTRY``.
 
-    A ``careful`` one skips a path that a type does not have, and never widens a bound.
+    A ``careful`` addition skips a path that a type does not have, and never widens a bound.
     """
 
     path: tuple[str, ...]
@@ -48,7 +49,7 @@ class Addition(NamedTuple):
 class Additions:
     """Adds constraints to the shapes of one source.
 
-    Types share shapes, so an addition never changes one: it copies the shapes on its path.
+    Types share shapes, so an addition never changes a shape. It copies the shapes on its path.
     """
 
     def __init__(self, *, strict: bool) -> None:
@@ -68,7 +69,7 @@ class Additions:
         return self._copy(shape, additions)
 
     def by_name(self, shape: Shape) -> Shape:
-        """Return a block with the constraints that follow from names: a ``timeZone`` is a time zone in every type."""
+        """Return a block with the constraints that follow from names: ``timeZone`` is a time zone in every type."""
         if shape.limits.ignore_names:
             return shape
         forms = _forms_by_name(self._family)
@@ -91,7 +92,7 @@ class Additions:
         return self._with(shape, additions)
 
     def _copy(self, shape: Shape, additions: list[Addition]) -> Shape:
-        """Return a copy of a shape with additions: one copy for all types with the same pods."""
+        """Return a copy of a shape with additions. All types with the same pods share one copy."""
         # Constraints are read once, so the same one is the same object.
         key = (shape, *((row.path, id(row.limits), row.careful) for row in additions))
         if key not in self._copies:
@@ -99,7 +100,7 @@ class Additions:
         return self._copies[key]
 
     def _with(self, shape: Shape, additions: list[Addition]) -> Shape:
-        """Return a shape with additions; it refers to copies of the shapes that have additions below it."""
+        """Return a shape with additions. It refers to copies of those shapes below it that have additions."""
         limits = shape.limits
         below: dict[str, list[Addition]] = defaultdict(list)
         for addition in additions:
@@ -122,7 +123,7 @@ class Additions:
 
 
 def _joined(limits: Constraint, addition: Addition) -> Constraint:
-    """Return limits with a constraint that is added to them."""
+    """Return limits combined with the constraint of an addition."""
     present = limits.words()
     joined = addition.limits.words()
     for name in joined.keys() & present.keys():
@@ -144,7 +145,7 @@ AdditionRows = Mapping[str, "Constraint | str"]
 
 
 class ByHand(NamedTuple):
-    """The additions written by hand: forms, rows of parts, forms by an input's name, and pairs of types and rows."""
+    """The additions written by hand: formats, rows of parts, formats keyed by input name, and rows of types."""
 
     forms: Mapping[str, Constraint]
     names: Mapping[str, Mapping[str, str]]
@@ -153,7 +154,7 @@ class ByHand(NamedTuple):
 
 
 def _expanded(rows: AdditionRows | str, *, careful: bool) -> Iterator[Addition]:
-    """Yield the additions in rows by path; a name stands for the rows of a part, or for a form.
+    """Yield the additions in rows, which are keyed by path. A name stands for the rows of a part, or for a format.
 
     A question mark in a path marks a careful addition.
     """
@@ -171,12 +172,12 @@ def _expanded(rows: AdditionRows | str, *, careful: bool) -> Iterator[Addition]:
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """Return the steps of a path, ``nodePools[].labels{}`` or ``{}``."""
+    """Return the steps of a path such as ``nodePools[].labels{}`` or ``{}``."""
     return tuple(step for step in re.split(r"(\[\])|\.", path.replace("{}", _ENTRY)) if step)
 
 
 def _fits_kind(limits: Constraint, kind: str) -> bool:
-    """Whether a constraint is for a kind of input: a form for a string, groups of inputs for a block."""
+    """Return True if a constraint applies to a kind of input: a format to a string, groups of inputs to a block."""
     words = limits.words().keys()
     if words & {"minimum", "maximum"}:
         return kind in ("int32", "int64")
@@ -189,7 +190,7 @@ def _fits_kind(limits: Constraint, kind: str) -> bool:
 
 @cache
 def _forms_by_name(family: str) -> Mapping[str, list[tuple[str, str]]]:
-    """Return forms by the name of an input, each with ``{}`` if it is for the values of a map, else with ""."""
+    """Return formats keyed by input name, each with ``{}`` if it applies to the values of a map, otherwise with ""."""
     forms: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for written, form in _by_hand().names[family].items():
         name = written.removesuffix("{}")
@@ -208,7 +209,7 @@ def _by_hand() -> ByHand:
 
 
 def by_hand(content: Mapping[str, Any]) -> ByHand:
-    """Return additions as a file has them. Raises ValueError for a word that is none of a constraint's."""
+    """Return the additions in a file's content. Raises ValueError for an unknown word in a constraint."""
     return ByHand(
         forms={name: constraint(form) for name, form in content["forms"].items()},
         names=content["names"],

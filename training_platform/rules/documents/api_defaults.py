@@ -1,4 +1,4 @@
-"""The values that Google's APIs fill in for fields that a request leaves out, from ``api_defaults.yaml``."""
+"""The values that Google's APIs fill in for fields that are missing in a request, from ``api_defaults.yaml``."""
 
 from __future__ import annotations
 

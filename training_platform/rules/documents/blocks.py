@@ -1,4 +1,4 @@
-"""How the inputs of one block go together: which are required, which exclude each other, and in what order."""
+"""Relations between the inputs of one block: required inputs, inputs that exclude each other, and their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BlockCheck = Callable[[Mapping[str, Any], Where, Reporter], None]
 
 
 def compared(limits: Constraint) -> BlockCheck | None:
-    """Return the check of a block's inputs against each other; None if there is no such constraint."""
+    """Return the check that compares a block's inputs with each other; None without such a constraint."""
     required = limits.required
     groups = [
         *(_Group(names, needed=True, together=False) for names in limits.exactly_one),
@@ -47,7 +47,7 @@ def compared(limits: Constraint) -> BlockCheck | None:
 
 
 class _Group(NamedTuple):
-    """Names of inputs: some input is ``needed``, and several may be there ``together``."""
+    """Names of inputs. At least one is required if ``needed``; several are allowed if ``together``."""
 
     names: Names
     needed: bool
@@ -55,12 +55,12 @@ class _Group(NamedTuple):
 
 
 def _always_in(when: Values) -> frozenset[str]:
-    """Return the inputs without which a case never applies: most blocks have none of them."""
+    """Return the inputs without which a case never applies. Most blocks have none of them."""
     return frozenset(key.partition(".")[0] for key, values in when.items() if None not in values)
 
 
 def _input_at(value: Any, path: str) -> Any:
-    """Return an input by its path; within a list, that of the first entry that has it."""
+    """Return the input at a path. In a list, this is the input of the first entry that has it."""
     if "." not in path:
         return value.get(path)
     for key in path.split("."):
@@ -73,12 +73,12 @@ def _input_at(value: Any, path: str) -> Any:
 
 
 def _is_among(value: Any, values: Sequence[Any]) -> bool:
-    """Whether a value is one of a case's: ``<written>`` stands for any but an empty one, null for a missing one."""
+    """Return True if a value is one of a case's values; ``<written>`` means any non-empty value, null a missing one."""
     return value in values or ("<written>" in values and value is not UNKNOWN and bool(value))
 
 
 def _counted(value: Mapping[str, Any], group: _Group, where: Where, report: Reporter) -> None:
-    """Report a block with too few or too many of some inputs."""
+    """Report a block in which too few or too many of certain inputs are set."""
     written = [name for name in group.names if value.get(name) not in (None, [])]
     names = ", ".join(group.names)
     if group.needed and not written:
@@ -95,7 +95,7 @@ def _counted(value: Mapping[str, Any], group: _Group, where: Where, report: Repo
 
 
 def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Reporter) -> None:
-    """Report inputs that a case requires and that are missing, and inputs that it excludes and that are set."""
+    """Report missing inputs that a case requires, and set inputs that it forbids."""
     why = " and ".join(f"{key} is {_shown_at(value, key)}" for key in case.when)
     beside = f", and {why}" if why else ""
     for key in case.required:
@@ -115,7 +115,7 @@ def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Reporte
 
 
 def _valued(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Reporter) -> None:
-    """Report inputs whose value, form or size a case does not allow."""
+    """Report inputs with a value, format or size that a case does not allow."""
     for key, values in (*case.enum.items(), *case.doubted_enum.items()):
         written = _input_at(value, key)
         if written not in (None, UNKNOWN) and not any(_is_like(written, allowed) for allowed in values):
@@ -138,7 +138,7 @@ def _valued(value: Mapping[str, Any], case: Case, why: str, where: Where, report
 
 
 def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Where, report: Reporter) -> None:
-    """Report entries of a list, or keys of a mapping, that a second one has too."""
+    """Report entries of a list, or keys of a mapping, that are also in a second list or mapping."""
     for first_path, second_name in pairs:
         first = _input_at(value, first_path)
         second = value.get(second_name)
@@ -159,7 +159,7 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
 
 
 def _listed(value: Mapping[str, Any], case: Case, why: str, where: Where, report: Reporter) -> None:
-    """Report lists with more entries than a case allows, or with entries of another form."""
+    """Report lists with more entries than a case allows, or with entries of a different format."""
     for key, maximum in case.max_items.items():
         items = value.get(key)
         if isinstance(items, list) and len(items) > maximum:
@@ -180,7 +180,7 @@ def _is_like(value: Any, allowed: Any) -> bool:
 
 
 def _shown_at(value: Mapping[str, Any], key: str) -> str:
-    """Return an input as a message shows it."""
+    """Return an input in the form for messages."""
     written = _input_at(value, key)
     if written is None:
         return "not written"
@@ -188,7 +188,7 @@ def _shown_at(value: Mapping[str, Any], key: str) -> str:
 
 
 def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Reporter) -> None:
-    """Report an input that is above a second one, or equal to it if it has to be below."""
+    """Report an input that is larger than a second one, or equal to it if it must be smaller."""
     lower = _input_at(value, order.smaller)
     if lower is None:
         return
@@ -207,7 +207,7 @@ def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Repor
 
 
 def compared_entries(limits: Constraint) -> Callable[[Any, Where, Reporter], None] | None:
-    """Return the check of a list's entries, or a map's keys, against each other; None if nothing constrains them."""
+    """Return the check that compares a list's entries, or a map's keys, with each other; None without a constraint."""
     keys = list(limits.unique_by)
     if limits.unique_items:
         keys.append(())  # of no inputs: entries themselves differ
@@ -242,7 +242,7 @@ def compared_entries(limits: Constraint) -> Callable[[Any, Where, Reporter], Non
 
 
 def _repeated(value: Any, keys: Names, where: Where, report: Reporter) -> None:
-    """Report entries with the same keys; equal entries if ``keys`` is empty."""
+    """Report entries that have equal values of ``keys``, or that are equal if ``keys`` is empty."""
     seen: list[Any] = []
     for index, item in enumerate(value):
         identity = [_input_at(item, key) for key in keys] if keys and isinstance(item, Mapping) else [item]

@@ -1,8 +1,8 @@
-"""What a document and our rows say of a value, as typed data.
+"""Constraints on a value from documents and from our own rows, as typed data.
 
 A ``Shape`` refers to the shapes of its parts. Types share shapes, so a shape is never changed: an addition copies it.
-In files, words are those of JSON Schema where it has one, in camel case, such as ``minLength``; a file's shapes refer
-to each other by their index.
+Files use the words of JSON Schema where it has one, in camel case, such as ``minLength``. The shapes in a file refer to
+each other by index.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ Number = int | float
 
 
 class Order(NamedTuple):
-    """``smaller`` is at most ``larger``, and below it if ``strictly``.
+    """``smaller`` must not exceed ``larger``; it must be less than ``larger`` if ``strictly``.
 
-    ``default`` is the value of a missing larger input. With ``zero_is_no_bound`` a larger input of 0 sets no bound.
+    ``default`` is the value of ``larger`` if that is missing. With ``zero_is_no_bound``, a ``larger`` of 0 sets no
+    bound.
     """
 
     smaller: str
@@ -38,12 +39,17 @@ class Order(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What else holds of a block whose inputs have one of the values in ``when``.
+    """Additional constraints on a block whose inputs have one of the values in ``when``.
 
-    There null is a missing input, and ``<written>`` any value. Inputs are named by their paths in the block.
-    ``forbidden`` inputs must be missing; of ``at_least_one`` some input must be there. ``enum`` has the only values of
-    an input, where ``*`` matches any string, ``doubted_enum`` the same as a warning, and ``not_`` refused values.
-    Bounds, ``pattern`` and ``max_items`` are as in ``Constraint``; ``format`` is that of each entry of a list.
+    In ``when``, null means a missing input and ``<written>`` any value. Inputs are named by their paths in the block.
+
+    - ``forbidden`` inputs must be missing.
+    - ``at_least_one``: one of these inputs must be set.
+    - ``enum`` contains the only values of an input; ``*`` matches any string.
+    - ``doubted_enum`` is the same as a warning.
+    - ``not_`` contains refused values.
+    - Bounds, ``pattern`` and ``max_items`` are as in ``Constraint``.
+    - ``format`` is the format of each entry of a list.
     """
 
     when: Values
@@ -61,25 +67,44 @@ class Case(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """What a document or a row says of a value, besides its kind.
+    """The constraints of a document or a row on a value, in addition to its kind.
 
-    Of a number, and of a string with a unit such as ``90s`` or ``2Gi``: ``minimum``, ``maximum``, ``multiple_of``, and
-    ``also_allowed``, a number out of these bounds.
+    Numbers, and strings with a unit such as ``90s`` or ``2Gi``:
 
-    Of a value: ``enum``. Any other string is an error if ``closed``, else only a misspelt one; a number has no other.
+    - ``minimum``, ``maximum``, ``multiple_of``
+    - ``also_allowed``, a number outside these bounds
 
-    Of a string: its length, ``pattern``, ``format`` (``scalars.FORMS`` has them), ``doubted_format``, which is a
-    warning, and ``alike``, how two strings differ that are the same for the provider: in upper and lower ``case``, or
-    by a ``link`` before the name.
+    All values:
 
-    Of a list or a map: its number of entries. Of a map: ``property_names``, the pattern of its keys. Of both:
-    ``contains``, an entry or key that is there unless it is empty. Of a list: entries differ (``unique_items``), or
-    differ in some of their inputs (``unique_by``); ``alone`` is an entry without others beside it, and ``exclusive``
-    are pairs of entries that exclude each other.
+    - ``enum``. Any other string is an error if ``closed``; otherwise only a misspelled string is an error. Any
+      other number is an error.
 
-    Of a block: ``required`` inputs, ``filled_in`` ones that a document requires and a server fills in; of how many
-    inputs of a group there is a value; ``orders``; pairs of lists or maps that are ``disjoint``; ``cases``; and
-    ``ignore_names``, if the names of its inputs imply no forms here.
+    Strings:
+
+    - the length, ``pattern``, and ``format`` (one of ``scalars.FORMS``)
+    - ``doubted_format``, a format that causes only a warning
+    - ``alike``, how strings may differ that are equal for the provider: in letter ``case``, or by a ``link``
+      before the name
+
+    Lists and maps:
+
+    - the number of entries
+    - ``property_names``, the pattern of a map's keys
+    - ``contains``, an entry or key that must exist unless the list or map is empty
+    - ``unique_items``: entries of a list must differ
+    - ``unique_by``: entries of a list must differ in some of these inputs
+    - ``alone``, an entry that must be the only one
+    - ``exclusive``, pairs of entries that exclude each other
+
+    Blocks:
+
+    - ``required`` inputs
+    - ``filled_in`` inputs, which a document requires and a server fills in
+    - groups of inputs with the number of inputs that must be set
+    - ``orders``
+    - ``disjoint`` pairs of lists or maps
+    - ``cases``
+    - ``ignore_names``: the names of inputs imply no formats in this block
     """
 
     minimum: Number | str | None = None
@@ -113,22 +138,22 @@ class Constraint(NamedTuple):
     ignore_names: bool = False
 
     def words(self) -> dict[str, Any]:
-        """Return the words that a row or a document has, by attribute."""
+        """Return the words that are set, keyed by attribute."""
         return {name: value for name, value in self._asdict().items() if value != _DEFAULTS[name]}
 
 
 _DEFAULTS: Final = Constraint._field_defaults
 FREE: Final = Constraint()
-"""A constraint that says nothing."""
+"""An empty constraint."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shape:
-    """What a value is: its kind, the shapes of its parts, and its limits.
+    """The kind of a value, the shapes of its parts, and its limits.
 
-    A block has ``fields``, and takes other inputs if it is ``is_open``; ``entry`` is the shape of the entries of a list
-    or the values of a map. The rest is of CustomResourceDefinitions: null is allowed if ``nullable``, a value fits
-    ``all_of``, some shape of ``any_of``, one of ``one_of`` and not ``not_``.
+    A block has ``fields``, and accepts other inputs if it is ``is_open``. ``entry`` is the shape of a list's entries or
+    of a map's values. The other attributes exist only in CustomResourceDefinitions. Null is allowed if ``nullable``. A
+    value must match all shapes in ``all_of``, at least one in ``any_of``, exactly one in ``one_of``, and not ``not_``.
     """
 
     kind: ShapeKind
@@ -153,7 +178,7 @@ OPEN: Final = Shape(kind="block", is_open=True)
 
 
 class ShapeRows:
-    """The shapes of a file, read as they are needed."""
+    """The shapes of a file, which are read when they are needed."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._rows = rows
@@ -173,7 +198,7 @@ class ShapeRows:
 
 
 def constraint(row: Mapping[str, Any]) -> Constraint:
-    """Return the constraint that a row of a file writes. Raises ValueError for a word that is none of ours."""
+    """Return the constraint in a row of a file. Raises ValueError for an unknown word."""
     attributes = _attributes(row, Constraint)
     if "property_names" in attributes:
         attributes["property_names"] = attributes["property_names"]["pattern"]
@@ -197,7 +222,7 @@ def _attributes(row: Mapping[str, Any], kind: type[Constraint | Case | Order]) -
 
 @cache
 def _attribute(word: str) -> str:
-    """Return the attribute for a word of a file: ``min_length`` for ``minLength``."""
+    """Return the attribute for a word in a file: ``min_length`` for ``minLength``."""
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", word)
 
 

@@ -1,8 +1,9 @@
-"""Checks objects of custom kinds by their CustomResourceDefinitions, as an API server does.
+"""Checks objects of custom kinds against their CustomResourceDefinitions, as an API server does.
 
-``load_crds`` reads a folder; ``CrdSchema.errors`` checks one object: its shape (types, required and unknown fields,
-enums, patterns, limits, formats, keys of lists that must be unique), as the rules check documents. CEL rules and a
-kind's webhooks are left to real API servers. Constraints that depend on an unknown value are skipped.
+``load_crds`` reads a folder. ``CrdSchema.errors`` checks the structure of one object: types, required and unknown
+fields, enums, patterns, limits, formats, and keys of lists that must be unique. It uses the same code as the rules that
+check documents. CEL rules and a kind's webhooks are left to real API servers. Constraints that depend on an unknown
+value are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from training_platform.rules.documents.shapes import Checks
 
 
 class Failure(NamedTuple):
-    """An invalid input; ``property`` is its path, "" for the whole object."""
+    """An invalid input; ``property`` is its path, or "" for the whole object."""
 
     property: str
     reason: str
@@ -41,18 +42,18 @@ class CrdSchema:
     spec: Json
 
     def errors(self, obj: Mapping[str, Any]) -> list[str]:
-        """Return what an API server would refuse, one line each."""
+        """Return what an API server would refuse, one string for each error."""
         return [str(failure) for failure in failures_by(self.check, obj)]
 
     @cached_property
     def check(self) -> InputCheck:
-        """The check of a whole object, except for its metadata, which the server validates."""
+        """The check of a whole object except its metadata, which the server validates."""
         shape = KindReader({}, alone=True).kind(self.spec, OPEN)
         return Checks(strict=True, alone=True).value_check(shape).check
 
 
 def failures_by(check: InputCheck, value: Any) -> list[Failure]:
-    """Return the errors that a check finds in a value, with what is allowed and the nearest valid value."""
+    """Return the errors of a check for a value, with the allowed values and the nearest valid value."""
     problems: list[BrokenConstraint] = []
     check(value, (), problems.append)
     failures: list[Failure] = []
@@ -79,7 +80,7 @@ def path_text(path: Sequence[str | int]) -> str:
 
 
 def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
-    """Read the schemas of all CRDs under a folder, by group, version and kind. Raises FileNotFoundError."""
+    """Return the schemas of all CRDs below a folder, keyed by group, version and kind. Raises FileNotFoundError."""
     specs = [definition["spec"] for definition in read_definitions(folder)]
     return {
         (spec["group"], version["name"], spec["names"]["kind"]): CrdSchema(
@@ -92,9 +93,9 @@ def load_crds(folder: Path) -> dict[tuple[str, str, str], CrdSchema]:
 
 
 def read_definitions(folder: Path) -> list[Json]:
-    """Read every CRD under a folder, and skip other YAML documents.
+    """Return all CRDs below a folder; other YAML documents are skipped.
 
-    Raises FileNotFoundError for a missing folder, since without CRDs every object would be accepted.
+    Raises FileNotFoundError for a missing folder, because every object would be accepted without CRDs.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder of CRDs at {folder}")

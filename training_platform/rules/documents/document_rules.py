@@ -1,4 +1,4 @@
-"""Rules by kind of constraint for what documents refuse; all of them share one pass over the objects."""
+"""Rules about what documents refuse, one for each kind of constraint. All of them share one pass over the objects."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def _document_rule(kind: ConstraintKind, rule_id: str, summary: str) -> None:
 
 
 def _is_argument(view: ObjectView, path: str) -> bool:
-    """Whether the organisation's own code gives an input as an argument of pulumi-gcp's class: all are listed."""
+    """Return True if the organisation's own code passes an input as an argument of a pulumi-gcp class.
+
+    The shapes list all of these arguments.
+    """
     return view.own_line is not None and view.type.startswith("gcp:") and not set(path) & {".", "["}
 
 
@@ -55,7 +58,7 @@ _document_rule("format", "document-format", "Find a string that does not have th
 
 
 def _problems(program: Program) -> Problems:
-    """Return every problem of every object, by kind."""
+    """Return all problems of all objects, keyed by kind."""
     by_kind: Problems = defaultdict(list)
     for view in program.all(ObjectView):
         if (check := check_of(view.type)) is not None:
@@ -70,8 +73,8 @@ def _problems(program: Program) -> Problems:
 def document_missing(program: Program) -> Iterator[Draft]:
     """Find what no document describes: a type that the provider does not have, a newer kind of object, any other type.
 
-    A misspelt type of Google Cloud is an error; another unknown type is a warning, since a later provider may have it.
-    A type without a document is checked by the names and kinds of its inputs in the provider's list.
+    A misspelled Google Cloud type is an error. Another unknown type is a warning, because a later provider may have it.
+    A type without a document is checked against the names and kinds of inputs in the provider's schema.
     """
     for view in program.all(ObjectView):
         if view.type.startswith("gcp:"):
@@ -93,7 +96,10 @@ def document_missing(program: Program) -> Iterator[Draft]:
 
 
 def _unknown_type(view: ObjectView) -> Draft:
-    """Return the finding of a type that the provider does not have; ``gcp:pubsub/topics:Topic`` is in module pubsub."""
+    """Return the finding about a type that the provider does not have.
+
+    The module of ``gcp:pubsub/topics:Topic`` is pubsub.
+    """
     by_module: dict[str, dict[str, str]] = defaultdict(dict)
     for token in types_of_provider():
         module, _, name = token.removeprefix("gcp:").partition("/")

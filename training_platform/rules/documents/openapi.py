@@ -1,7 +1,7 @@
-"""OpenAPI schemas of Kubernetes as shapes: an API server's own kinds, and CustomResourceDefinitions.
+"""Converts OpenAPI schemas of Kubernetes to shapes: an API server's own kinds, and CustomResourceDefinitions.
 
-``make documents`` writes the shapes of published kinds into the JSON files beside this module; the sandbox reads a
-folder of CustomResourceDefinitions when it starts.
+``make documents`` writes the shapes of published kinds into the JSON files in this package. The sandbox reads a folder
+of CustomResourceDefinitions when it starts.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _FILLED_IN = frozenset({("io.k8s.api.rbac.v1.RoleRef", "apiGroup")})
 
 
 class KindReader:
-    """Reads kinds into shapes; ``schemas`` are those that a schema may refer to.
+    """Converts kinds to shapes; ``schemas`` are those that a schema may refer to.
 
-    An object that is judged by its definition ``alone``, without additions and rules of ours, is judged by the whole
-    definition: by ``status``, by ``nullable``, and by ``anyOf`` and the like.
+    With ``alone``, an object is checked only against its definition, without our additions and rules. In this case the
+    whole definition is used, including ``status``, ``nullable``, and ``anyOf`` and the like.
     """
 
     def __init__(self, schemas: Schema, *, alone: bool = False) -> None:
@@ -46,14 +46,14 @@ class KindReader:
         return _block(fields, schema, without=self._filled_in(schema, ""))
 
     def _filled_in(self, schema: Schema, name: str) -> set[str]:
-        """Return the inputs that the server fills in before it validates: a CRD's defaults, and a few of its own."""
+        """Return the inputs that the server fills in before validation: a CRD's defaults, and some built-in ones."""
         custom = {} if self.schemas else schema.get("properties", {})
         return {field for owner, field in _FILLED_IN if owner == name} | {
             key for key, inner in custom.items() if "default" in inner
         }
 
     def shape(self, schema: Schema, name: str = "") -> Shape:
-        """Return the shape of a schema; a schema that contains itself may contain anything there."""
+        """Return the shape of a schema. Where a schema contains itself, any value is allowed."""
         reference = _reference(schema)
         if reference:
             if reference not in self._met:
@@ -64,7 +64,7 @@ class KindReader:
         return self._combined(shape, schema) if self.alone else shape
 
     def _plain(self, schema: Schema, name: str) -> Shape:
-        """Return the shape of a schema without the combinations in it."""
+        """Return the shape of a schema without its combinations such as ``anyOf``."""
         if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
             return Shape(kind="int-or-text", limits=constraint(limits(schema)))
         if name.endswith(_QUANTITY):
@@ -85,7 +85,7 @@ class KindReader:
         return self._scalar(kind, schema)
 
     def _unique(self, schema: Schema) -> dict[str, Any]:
-        """Return by what entries of a list differ."""
+        """Return the constraints that make the entries of a list unique."""
         if schema.get("x-kubernetes-list-type") == "set" or (self.alone and schema.get("uniqueItems")):
             return {"uniqueItems": True}
         keys = schema.get("x-kubernetes-list-map-keys")
@@ -105,7 +105,7 @@ class KindReader:
         return Shape(kind=_SCALARS[type_name], limits=constraint({} if type_name == "boolean" else row))
 
     def _combined(self, shape: Shape, schema: Schema) -> Shape:
-        """Return a shape with the parts of ``anyOf`` and the like; a part may leave out the type."""
+        """Return a shape with the parts of ``anyOf`` and the like. A part may leave out the type."""
         if schema.get("x-kubernetes-int-or-string"):
             return shape
         return replace(
@@ -121,7 +121,7 @@ class KindReader:
         return [self._part(part) for part in schema.get(word, ())]
 
     def _part(self, part: Schema) -> Shape:
-        """Return the shape of a part; a part without a type has that of its limit, or of its first value."""
+        """Return the shape of a part. Without a type, the type follows from its limits or from its first value."""
         if "type" in part or "properties" in part:
             typed = dict(part)
         elif "required" in part:
@@ -147,14 +147,14 @@ def _block(fields: Mapping[str, Shape], schema: Schema, without: set[str]) -> Sh
 
 
 def _reference(schema: Schema) -> str:
-    """Return the name of the schema that a schema refers to, by itself or by the one part of its ``allOf``."""
+    """Return the name of the schema that a schema refers to, directly or through the only part of its ``allOf``."""
     parts = schema.get("allOf", ())
     reference = schema.get("$ref") or (parts[0].get("$ref") if len(parts) == 1 else None)
     return str(reference or "").rpartition("/")[2]
 
 
 def limits(schema: Schema) -> dict[str, Any]:
-    """Return the words of an upstream schema on the size and form of a string or a number."""
+    """Return the constraints of an upstream schema on the size and format of a string or a number."""
     bounds = {word: _bound(schema[word]) for word in _LIMITS if word in schema}
     for bound, word, direction in (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1)):
         if schema.get(word) is not True or bound not in bounds:
@@ -169,10 +169,10 @@ def limits(schema: Schema) -> dict[str, Any]:
 
 
 def counts(schema: Schema) -> dict[str, Any]:
-    """Return the words of an upstream schema on the number of entries in a list or a map."""
+    """Return the constraints of an upstream schema on the number of entries in a list or a map."""
     return {word: schema[word] for word in _COUNTS if word in schema}
 
 
 def _bound(value: Any) -> Any:
-    """Return a bound as a number: discovery documents write numbers as strings."""
+    """Return a bound as a number; discovery documents write numbers as strings."""
     return int(value) if isinstance(value, str) and value.removeprefix("-").isdecimal() else value
