@@ -1,4 +1,4 @@
-"""References to resources of other programs, and resources that no ledger counts: each is said not to be judged."""
+"""References to resources of other programs, and resources that no ledger counts. Both are reported as not checked."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
     source="the ledgers: they count node pools, persistent resources, Filestore, Lustre and parts of networks",
 )
 def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
-    """Find a resource with VMs, accelerators or disks of its own, whose demand for quotas no ledger counts."""
+    """Find a resource with its own VMs, accelerators or disks, whose quota demand no ledger counts."""
     if resource.type in UNCOUNTED:
         message = f"{resource.name} has VMs, accelerators or disks of its own, which no ledger counts"
         yield finding(resource, "", message, unjudged="resource by its quota")
@@ -74,7 +74,7 @@ def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
 def elsewhere(program: Program) -> Iterator[Draft]:
     """Find a resource that refers to a cluster, a network or an account of another program, which no rule compares.
 
-    What a stack file declares is left out: other rules judge it by the file, or say what is not known of it.
+    References that a stack file declares are left out: other rules check them, or report what is unknown about them.
     """
     yield from _references(program)
     for pool in program.all(NodePoolView, "nics"):
@@ -93,7 +93,7 @@ def elsewhere(program: Program) -> Iterator[Draft]:
 
 
 def _references(program: Program) -> Iterator[Draft]:
-    """Find names in fields that no resource of the program has."""
+    """Find names in fields that do not belong to any resource of the program."""
     for kind, field, target_kind, target_field in _REFERENCES:
         targets = program.all(target_kind)
         for view in program.all(kind):
@@ -106,7 +106,7 @@ def _references(program: Program) -> Iterator[Draft]:
 
 
 def _other_projects(program: Program) -> Iterator[Draft]:
-    """Find projects of own resources that no other resource of the stack is in, each once."""
+    """Find projects that only own resources use and no other resource of the stack. Each is reported once."""
     resources = program.all(ObjectView)
     projects = {str(resource.inputs.get("project")) for resource in resources if resource.own_line is None}
     for resource in resources:
@@ -118,7 +118,7 @@ def _other_projects(program: Program) -> Iterator[Draft]:
 
 
 def _interfaces(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find the networks and subnets of a pool's additional interfaces in other programs, each once."""
+    """Find networks and subnets of other programs in a pool's additional interfaces. Each is reported once."""
     reported: set[object] = {None}
     for nic in pool.nics:
         places: tuple[tuple[object, str, Sequence[View]], ...] = (

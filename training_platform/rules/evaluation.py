@@ -1,6 +1,6 @@
-"""Runs rules over a stack's views: each rule sees the views that its first parameter names.
+"""Runs rules on a stack's views. Each rule gets the views of the type of its first parameter.
 
-Findings have file, line and column if the program's stack file is known.
+Findings have a file, line and column if the program's stack file is known.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _REFUSERS: frozenset[Owner | None] = frozenset({"google", "provider", "kubernete
 
 
 def view_rules() -> list[Rule]:
-    """Return the rules that read views, in order of declaration."""
+    """Return the rules about views, in order of declaration."""
     return [rule for rule in RULES.values() if rule.check is not None]
 
 
 def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack | None = None) -> list[Finding]:
-    """Run rules over a stack's views and return their findings; a rule that needs an unknown value yields a note.
+    """Run rules on a stack's views and return their findings. A rule that needs an unknown value yields a note.
 
-    A rule that raises, which is a bug of ours, becomes a ``failed`` finding, and the other rules run. ``file`` is the
-    stack of the stack file; without it findings have no file and no line. Equal findings about several resources of one
-    section, such as the slices of a pool, are merged. If both a rule and a document refuse a value, only the rule's
-    finding is returned, since it says more.
+    If a rule raises an exception, which is a bug of ours, this becomes a ``failed`` finding, and the other rules still
+    run. ``file`` is the stack of the stack file; without it, findings have no file and no line. Equal findings about
+    several resources of one section, such as the slices of a pool, are merged. If both a rule and a document refuse a
+    value, only the rule's finding is returned, because it is more informative.
     """
     findings: dict[tuple[object, ...], Finding] = {}
     refused: set[tuple[object, ...]] = set()
@@ -59,7 +59,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
 
 
 def _field_path(view: View, name: str, file: Stack | None) -> Path:
-    """Return the path of a view's field in the stack file: below its section's provider inputs, if they have it."""
+    """Return the path of a view's field in the stack file. It is in ``provider_inputs`` if the file sets it there."""
     path = view.path(name) if name else view.origin
     if file is None or not view.origin:
         return path
@@ -73,7 +73,7 @@ def _field_path(view: View, name: str, file: Stack | None) -> Path:
 
 
 def _drafts(rule: Rule, program: Program) -> Iterator[tuple[View, Draft]]:
-    """Yield the drafts of a rule for each of its views; a failure outside any view is one of the whole program."""
+    """Yield the drafts of a rule for each of its views. A failure outside any view applies to the whole program."""
     view: View = program
     try:
         views: Iterable[View] = [program] if rule.reads is Program else program.all(rule.reads, rule.when)
@@ -110,9 +110,9 @@ def _failure(rule: Rule, view: View, error: Exception) -> Draft:
 
 
 def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | None) -> Finding:
-    """Return a draft as a finding; without a stack file, its path is the input as the program writes it.
+    """Return a draft as a finding. Without a stack file, its path is the input as the program writes it.
 
-    A message such as ``is 9 GB``, which continues a path in a stack file, then gets the input as its subject.
+    A message such as ``is 9 GB`` continues a path in a stack file. Without a path, the input becomes its subject.
     """
     anchor = view.locate(str(draft.field))
     spoils: tuple[Place, ...] = ()
@@ -140,7 +140,7 @@ def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | Non
 
 
 def _as_written(values: Value, choices_of_field: Sequence[str]) -> Value:
-    """Return values of an input as a field of a stack file writes them: ``private-service-access``."""
+    """Return the values of an input in the form of a stack file's field: ``private-service-access``."""
     if isinstance(values, tuple):
         return tuple(str(_as_written(value, choices_of_field)) for value in values)
     written = str(values).lower().replace("_", "-")

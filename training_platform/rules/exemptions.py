@@ -1,10 +1,13 @@
 """Exemptions: findings that an owner accepts until a date, from ``stacks/exemptions.yaml``.
 
-An exemption names a rule, a stack, and either the ``path`` of a section of its file (which covers all below it) or a
-``resource`` (its logical name, or ``<type> <name>``); ``*`` matches any string. It holds through the day ``expires``.
-An acknowledgement lets one act of a change cause losses: it names the field and its new value, or the resource and its
-inputs if no field decides, and lists what the act may take from its own stack and from others. It may be in the file
-before the change and after it, through its last day.
+An exemption names a rule, a stack, and either a ``path`` or a ``resource``. The path of a section in the stack's file
+includes everything below it. A resource is its logical name, or ``<type> <name>``. ``*`` matches any string. An
+exemption is valid until the end of the day ``expires``.
+
+An acknowledgement permits one decision in a change to cause losses. It names the field and its new value, or the
+resource and its inputs if no field decides. It lists what may be taken from its own stack and from other stacks. It may
+be in the file before and after the change, until its expiry date.
+
 A file that cannot be read or is rejected exempts nothing, and a check reports this instead of a verdict.
 """
 
@@ -47,11 +50,11 @@ _BY_AMOUNT = frozenset(
         RESERVATION_EXCEEDED,
     )
 )
-"""Rules about a limit with several holders: an exemption names the most that they may need together."""
+"""Rules about a limit with several holders. An exemption gives the maximum that they may need together."""
 EXEMPTIBLE = frozenset(rule.id for rule in RULES.values() if rule.excuse == "exemption")
 """Rules that an exemption may name."""
 LOSSES = frozenset(rule.id for rule in RULES.values() if rule.excuse == "acknowledgement")
-"""Rules about losses by a change, which an acknowledgement may name."""
+"""Rules about losses caused by a change. An acknowledgement may name them."""
 
 
 def _not_blank(value: str) -> str:
@@ -70,7 +73,7 @@ def _one_subject(path: str | None, resource: str | None) -> None:
 
 
 class Exemption(Section):
-    """A rule that one part of a stack may break: why, who answers for it, and until when."""
+    """Permission for one part of a stack to break a rule, with the reason, the owner, and an expiry date."""
 
     REMOVED: ClassVar[Mapping[str, str]] = _OLD
     rule: Annotated[str, OneOf("rule that can be exempt", EXEMPTIBLE)] = Field(description="Id of the rule.")
@@ -111,13 +114,14 @@ class Exemption(Section):
 
     @property
     def subject(self) -> str:
-        """The path or resource that it names."""
+        """The path or resource that the exemption names."""
         return self.path or self.resource or ""
 
     def covers(self, finding: Finding) -> bool:
-        """Whether the exemption names a finding and its amount, on any day.
+        """Return True if the exemption applies to a finding and its amount, ignoring its expiry date.
 
-        An entry without an amount, as there were before, covers only a limit whose every holder it names.
+        An entry without an amount, which was allowed in the past, applies only to a limit if it names all of its
+        holders.
         """
         if finding.rule != self.rule:
             return False
@@ -134,7 +138,7 @@ class Exemption(Section):
         return bool(pattern.fullmatch(resource) or pattern.fullmatch(resource.partition(" ")[2]))
 
     def names_limit(self, finding: Finding) -> bool:
-        """Whether the exemption names the limit that a finding is about, by any of its holders, up to some amount."""
+        """Return True if the exemption names the limit of a finding, through any of its holders, up to any amount."""
         if self.up_to is None or finding.rule != self.rule:
             return False
         if self.quota is not None and not _pattern(self.quota, below=False).fullmatch(finding.about):
@@ -147,17 +151,17 @@ class Exemption(Section):
 
     @property
     def names_everything(self) -> bool:
-        """Whether it covers any section or resource of its stack, without a limit or a grant that it names."""
+        """Return True if it applies to any section or resource of its stack and names neither a limit nor a grant."""
         return not self.subject.strip("*") and self.up_to is None and self.grant is None
 
     @property
     def names_no_amount(self) -> bool:
-        """Whether it is about a limit with several holders and names no amount, as entries did before."""
+        """Return True if it is for a limit with several holders but names no amount, which was allowed in the past."""
         return self.rule in _BY_AMOUNT and self.up_to is None
 
 
 class Acknowledgement(Section):
-    """Losses that a change may cause: the field and its new value, what it takes, why, who answers, and until when."""
+    """Losses that a change may cause: the field and its new value, the losses, reason, owner, and expiry date."""
 
     REMOVED: ClassVar[Mapping[str, str]] = _OLD
     stack: Text = Field(description="Stack whose file causes it; it may be deleted.", examples=["prod-vision"])
@@ -198,14 +202,14 @@ class Acknowledgement(Section):
 
     @property
     def place(self) -> LossPlace:
-        """What it lets cause losses."""
+        """The field or resource that may cause losses."""
         becomes = str(self.becomes).lower() if isinstance(self.becomes, bool) else str(self.becomes)
         return LossPlace(stack=self.stack, path=self.path, resource=self.resource, becomes=becomes)
 
     def accepts(self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str) -> bool:
-        """Whether it lets an act take something from a stack, on any day.
+        """Return True if the entry permits a decision to take something from a stack, ignoring its expiry date.
 
-        An entry with an effect, of version 0.1, names what causes this loss alone.
+        An entry with an effect, as in version 0.1, names only the cause of this loss.
         """
         if self.effect:
             return self.place == cause and self.effect == LOSS_RULES[kind].id
@@ -213,22 +217,22 @@ class Acknowledgement(Section):
         return self.place == act and kind in taken
 
     def covers(self, _: Finding) -> bool:
-        """Return False: what an entry accepts is decided for each loss of an act."""
+        """Return False. Whether an entry applies is decided separately for each loss of a decision."""
         return False
 
     @property
     def names_no_resource(self) -> bool:
-        """Whether it is about resources of a stack and names none, as entries did before: it covers nothing."""
+        """Return True if it is for resources of a stack but names none, as was once allowed. It has no effect."""
         return self.path == "." and self.effect is not None and self.effect not in ("leaves-stack", "costs-more")
 
     @property
     def subject(self) -> str:
-        """The path or resource that it names."""
+        """The path or resource that the acknowledgement names."""
         return self.path or self.resource or ""
 
 
 class ExemptionsFile(Section):
-    """The whole file."""
+    """The content of the exemptions file."""
 
     exemptions: tuple[Exemption, ...] = Field(default=(), description="What may break a rule, and until when.")
     acknowledged: tuple[Acknowledgement, ...] = Field(
@@ -243,18 +247,18 @@ class ExemptionEntry(NamedTuple):
     position: Position
 
     def locate(self, field: Path) -> Anchor:
-        """Return the place of the entry, whatever the field."""
+        """Return the position of the entry; the field is ignored."""
         return Anchor(stack=self.exemption.stack, file=FILE, position=self.position).locate(field)
 
 
 class Exempted(NamedTuple):
-    """A finding that does not count, and why."""
+    """A finding that does not count, and the entry that is the reason."""
 
     finding: Finding
     entry: ExemptionEntry
 
     def __str__(self) -> str:
-        """Return why it does not count, as reports show it below the finding."""
+        """Return the reason why the finding does not count, as reports show it below the finding."""
         exemption = self.entry.exemption
         verb = "acknowledged" if isinstance(exemption, Acknowledgement) else "exempt"
         return f"{verb} until {exemption.expires} by {exemption.owner}: {' '.join(exemption.reason.split())}"
@@ -293,10 +297,10 @@ EXEMPTION_UNTYPED = declare(
 
 @dataclass(frozen=True)
 class Exemptions:
-    """The exemptions of a repository on one day; ``unreadable`` has a sentence for each problem of the file.
+    """The exemptions of a repository on one day. ``unreadable`` has a sentence for each problem in the file.
 
-    ``added`` are those that a change adds. They excuse nothing of another team yet: whoever may merge decides on them
-    before the change that needs them.
+    ``added`` are the entries that a change adds. They do not permit anything that affects another team. Such an entry
+    must be merged before the change that needs it.
     """
 
     today: date
@@ -305,13 +309,13 @@ class Exemptions:
     added: tuple[Exemption | Acknowledgement, ...] = ()
 
     def since(self, base: Exemptions) -> Exemptions:
-        """Return the exemptions with those that are ``added`` since a base; a later day or reason adds none."""
+        """Return the exemptions with those ``added`` since a base. A changed expiry date or reason does not count."""
         before = [_without_terms(entry.exemption) for entry in base.entries if entry.exemption.expires >= self.today]
         rows = (entry.exemption for entry in self.entries)
         return replace(self, added=tuple(row for row in rows if _without_terms(row) not in before))
 
     def split(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Exempted]]:
-        """Return the findings that count, and those that an exemption still covers today."""
+        """Return the findings that count, and the findings to which an exemption applies today."""
         counted: list[Finding] = []
         exempted: list[Exempted] = []
         for row in findings:
@@ -333,7 +337,7 @@ class Exemptions:
         return counted, exempted
 
     def exceeded(self, findings: Iterable[Finding]) -> set[ExemptionEntry]:
-        """Return the exemptions whose ``up_to`` one of the findings exceeds."""
+        """Return the exemptions whose ``up_to`` is exceeded by a finding."""
         return {entry for finding in findings for entry in self._exceeded(finding)}
 
     def _exceeded(self, finding: Finding) -> list[ExemptionEntry]:
@@ -348,9 +352,10 @@ class Exemptions:
     def accepting(
         self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str, *, of_team: bool
     ) -> ExemptionEntry | None:
-        """Return the first acknowledgement that lets an act take something from a stack today, at one of its causes.
+        """Return the first acknowledgement that permits a decision to take something from a stack today.
 
-        What a team's file takes from others counts only if the entry was merged before.
+        It must name one of the decision's causes. If a team's file takes something from others, the entry counts only
+        if it was merged before.
         """
         for entry in self.entries:
             row = entry.exemption
@@ -371,7 +376,7 @@ class Exemptions:
         return ""
 
     def of(self, finding: Finding) -> ExemptionEntry | None:
-        """Return the first exemption that covers a finding today."""
+        """Return the first exemption that applies to a finding today."""
         covering = (entry for entry in self.entries if entry.exemption.covers(finding) and not self._is_late(entry))
         return next((entry for entry in covering if entry.exemption.expires >= self.today), None)
 
@@ -383,10 +388,11 @@ class Exemptions:
         self, used: Collection[ExemptionEntry], *, stacks: Collection[str], checked: Collection[str],
         decided: Collection[str],
     ) -> list[Finding]:  # fmt: skip
-        """Return findings about the exemptions of ``checked`` stacks, and of stacks that are not in ``stacks``.
+        """Return findings about the exemptions of ``checked`` stacks, and of stacks that do not exist.
 
-        Of other stacks only those are found whose last day is over: that needs no plan.
-        Only a ``decided`` stack, whose plan every rule has seen, can show that an exemption is unused.
+        ``stacks`` are all existing stacks. For stacks that were not checked, only expired exemptions are reported,
+        which needs no plan. An exemption can be reported as unused only for a ``decided`` stack, which has a plan that
+        every rule has seen.
         """
         return located(self._drafts(used, stacks, checked, decided))
 
@@ -431,12 +437,12 @@ class Exemptions:
 
 
 def _without_terms(row: Exemption | Acknowledgement) -> Mapping[str, Any]:
-    """Return what an entry names, without reason, owner and last day."""
+    """Return what an entry applies to, without its reason, owner and expiry date."""
     return row.model_dump(exclude={"reason", "owner", "expires"})
 
 
 def _of_acknowledgement(entry: ExemptionEntry, row: Acknowledgement, days: int) -> Iterator[Draft]:
-    """Yield what is to change in an acknowledgement, whose last day was ``days`` ago."""
+    """Yield what has to change in an acknowledgement that expired ``days`` days ago."""
     if days > 0:
         yield finding(entry, (), f"{row.subject}: its last day is over", rule=EXEMPTION_UNUSED, allowed="delete it")
     elif row.names_no_resource:
@@ -450,7 +456,7 @@ def _of_acknowledgement(entry: ExemptionEntry, row: Acknowledgement, days: int) 
 
 
 def read_exemptions(root: FilePath, today: date) -> Exemptions:
-    """Read ``stacks/exemptions.yaml``; without the file nothing is exempt."""
+    """Read ``stacks/exemptions.yaml``. Without the file, nothing is exempt."""
     path = root / FILE
     if not path.exists():
         return Exemptions(today)
@@ -461,7 +467,7 @@ def read_exemptions(root: FilePath, today: date) -> Exemptions:
 
 
 def parse_exemptions(source: Source, today: date) -> Exemptions:
-    """Return the exemptions of a file; an empty file, or one with only the key, has none."""
+    """Return the exemptions in a file. An empty file, or one with only the key, has none."""
     value = source.value
     if value is None or value == {"exemptions": None}:
         value = {}
@@ -492,7 +498,7 @@ SCHEMA_FILE = "stacks/exemptions.schema.json"
 
 
 def exemptions_schema() -> dict[str, Any]:
-    """Return the schema; an editor offers the rules that can be exempt."""
+    """Return the JSON schema, with which an editor suggests the rules that can be exempt."""
     schema = file_schema(ExemptionsFile, "Exemptions")
     exemption = schema["$defs"]["Exemption"]
     exemption["properties"]["rule"]["enum"] = sorted(EXEMPTIBLE)

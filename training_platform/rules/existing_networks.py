@@ -1,7 +1,8 @@
-"""What is known of networks, subnets and clusters that exist already: what stack files say of them.
+"""What stack files say about networks, subnets and clusters that already exist.
 
-They are no resource of any stack. Ranges are judged by the files: one subnet serves clusters of several environments,
-so its use is summed over all of them. What only the owner knows is counted as not judged.
+These are not resources of any stack, so their address ranges are checked according to the files. One subnet may serve
+clusters of several environments, so its use is summed over all of them. What only the owner knows is counted as not
+checked.
 """
 
 from __future__ import annotations
@@ -74,9 +75,10 @@ CLUSTER_TWICE = declare(
 
 
 class SubnetUse(NamedTuple):
-    """What one cluster needs of an existing subnet: the maximum of its nodes, and the addresses of their pods.
+    """What one cluster needs of an existing subnet: its maximum number of nodes, and the addresses of their pods.
 
-    ``subnet`` is its host project, VPC, region and name. ``min_pod_addresses`` are those at the pools' minimum.
+    ``subnet`` is the subnet's host project, VPC, region and name. ``min_pod_addresses`` are needed at the pools'
+    minimum.
     """
 
     stack: Stack
@@ -89,12 +91,12 @@ class SubnetUse(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The cluster and its environment."""
+        """The names of the cluster and its environment."""
         return f"{self.cluster} of {self.stack.name}"
 
 
 def existing_subnets(stack: Stack) -> Iterator[View]:
-    """Yield a view for the ranges of each existing subnet that an environment's file gives."""
+    """Yield a view for the ranges that an environment's file gives for each existing subnet."""
     for cluster, subnet, spec in _existing(stack):
         project, network, region, name = subnet
         ranges = [{"rangeName": field, "ipCidrRange": getattr(spec, field)} for field in ("pods", "services")]
@@ -111,7 +113,7 @@ def existing_subnets(stack: Stack) -> Iterator[View]:
 
 
 def subnet_uses(stack: Stack, views: Iterable[View]) -> Iterator[SubnetUse]:
-    """Yield what each cluster of an environment needs of its existing subnet, by the views of its plan."""
+    """Yield what each cluster of an environment needs of its existing subnet, according to the views of its plan."""
     of_pools: dict[str, list[NodePoolView]] = defaultdict(list)
     clusters: dict[str, ClusterView] = {}
     for view in views:
@@ -135,7 +137,7 @@ def subnet_uses(stack: Stack, views: Iterable[View]) -> Iterator[SubnetUse]:
 
 
 def _existing(stack: Stack) -> Iterator[tuple[str, tuple[str, str, str, str], SubnetSpec]]:
-    """Yield the clusters of an environment on existing subnets, each with its subnet and the ranges in the file."""
+    """Yield the clusters of an environment on existing subnets, with the subnet and its ranges in the file."""
     environment = stack.environment
     if environment is None or environment.network is None:
         return
@@ -147,7 +149,7 @@ def _existing(stack: Stack) -> Iterator[tuple[str, tuple[str, str, str, str], Su
 
 
 def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterator[Draft]:
-    """Find existing subnets without room for all clusters on them, and say what is not known of existing parts."""
+    """Find existing subnets that are too small for all clusters on them, and report what is unknown about them."""
     of_subnet: dict[tuple[object, ...], list[SubnetUse]] = defaultdict(list)
     of_pods: dict[tuple[object, ...], list[SubnetUse]] = defaultdict(list)
     for use in uses:
@@ -165,7 +167,7 @@ def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterat
 
 
 def _not_judged(workspace: Workspace) -> Iterator[Draft]:
-    """Say once of each existing network, cluster and installation what is not known of it."""
+    """Report once for each existing network, cluster and installation what is unknown about it."""
     for stack, environment in workspace.environments():
         if environment.network is not None:
             message = (
@@ -184,7 +186,7 @@ def _not_judged(workspace: Workspace) -> Iterator[Draft]:
 
 
 def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
-    """Find a primary range with fewer addresses than all clusters on the subnet may have nodes."""
+    """Find a primary range with fewer addresses than the maximum number of nodes of all clusters on the subnet."""
     path = ("clusters", use.cluster, "subnet", "nodes")
     room = IPv4Network(use.spec.nodes)
     another = next((other for other in sharing if other.spec.nodes != use.spec.nodes), None)
@@ -202,7 +204,10 @@ def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
 
 
 def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
-    """Find secondary ranges of one subnet with one name and two addresses, and Services of two clusters in one."""
+    """Find secondary ranges of one subnet with the same name but different addresses.
+
+    Also find a range that two clusters use for Services.
+    """
     first_uses: dict[str, tuple[SubnetUse, str]] = {}
     for use in sharing:
         for field in ("pods", "services"):
@@ -231,7 +236,7 @@ def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
 
 
 def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
-    """Find two sections of one cluster that both install Kueue or JobSet."""
+    """Find two sections for the same cluster that both install Kueue or JobSet."""
     installers: dict[tuple[str, str, str, str], str] = {}
     for stack, environment in workspace.environments():
         for name, cluster in environment.clusters.items():
@@ -252,7 +257,7 @@ def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
 
 
 def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
-    """Find a secondary range without a block for every node that all clusters with it may have."""
+    """Find a secondary range with too few blocks for the maximum number of nodes of all clusters that use it."""
     room = IPv4Network(use.spec.pods)
     needed = sum(other.pod_addresses for other in sharing)
     if needed > room.num_addresses:
@@ -273,5 +278,5 @@ def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
 
 
 def _grown(prefix: int, use: SubnetUse) -> str:
-    """Return what the owner of a subnet has to do."""
+    """Return what the owner of a subnet has to do to enlarge it."""
     return f"a /{prefix} or larger: the owner of project {use.subnet[0]} grows it there, then write it here"

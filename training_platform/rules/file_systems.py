@@ -1,4 +1,4 @@
-"""Filestore and Managed Lustre: tiers with bands of capacities in GiB, exports, snapshots."""
+"""Rules about Filestore and Managed Lustre: tiers with bands of capacities in GiB, exports, snapshots."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _BASIC = frozenset(name for name in FILESTORE_TIERS if name.startswith("BASIC_")
     "tier (read 2026-11-28 in an undated copy)",
 )
 def filestore_protection(instance: FilestoreView) -> Iterator[Draft]:
-    """Find deletion protection of a basic tier, with which instances were not created; sources disagree."""
+    """Find deletion protection on a basic tier, on which it was refused at creation; sources disagree."""
     if instance.deletion_protection and instance.tier in _BASIC:
         message = (
             f"{instance.tier} instances with deletion protection were refused in 2024; Google's page names no tier"
@@ -108,7 +108,7 @@ def filestore_protection(instance: FilestoreView) -> Iterator[Draft]:
     source=f"{_TIERS}; Cluster Toolkit v1.95.0, filestore module; Filestore CSI driver 2edb466",
 )
 def filestore_protocol(instance: FilestoreView) -> Iterator[Draft]:
-    """Find a version of NFS that the tier does not support."""
+    """Find an NFS version that the tier does not support."""
     tier = FILESTORE_TIERS.get(instance.tier)
     protocol = instance.protocol or "NFS_V3"
     if tier is not None and protocol not in tier.protocols:
@@ -199,7 +199,7 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
 
 
 def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) -> Iterator[Draft]:
-    """Find IOPS per TiB outside the range of the capacity's band, or between its steps."""
+    """Find IOPS per TiB that are outside the range of the capacity's band, or between its steps."""
     low, high, step = _per_tib_range(capacity_tib)
     is_on_step = (per_tib - low) % step == 0 or per_tib == high
     if low <= per_tib <= high and is_on_step:
@@ -211,7 +211,7 @@ def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) ->
 
 
 def _per_tib_range(capacity_tib: float) -> tuple[int, int, int]:
-    """Return the lowest and highest IOPS per TiB of a capacity's band, and their step."""
+    """Return the minimum and maximum IOPS per TiB for a capacity's band, and their step."""
     return IOPS_PER_TIB_HIGH_BAND if capacity_tib >= HIGH_BAND_TIB else IOPS_PER_TIB_LOW_BAND
 
 
@@ -224,7 +224,7 @@ def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
 
 
 def not_in_a_zone(instance: FilestoreView | LustreView, instances: str) -> Draft:
-    """Return the finding about an instance in a region, although ``instances`` are zonal."""
+    """Return the finding about an instance in a region although ``instances`` are zonal."""
     location = instance.location
     zones = zones_in(location)
     message = f"{instances} are zonal, but {location} is a region"
@@ -239,7 +239,7 @@ MOST_RANGES = 64  # in all entries together
 
 @rule("filestore-exports", ruleset="filestore", source=_API)
 def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
-    """Find more exports or ranges than an instance supports, and ranges of different entries that overlap."""
+    """Find too many exports or ranges for an instance, and overlapping ranges of different entries."""
     exports = instance.exports
     if len(exports) > MOST_EXPORTS:
         yield finding(instance, "exports", f"has {len(exports)} entries", allowed=f"at most {MOST_EXPORTS}")
@@ -262,7 +262,7 @@ def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
     source="house rule: a Job creates the folders of teams as root",
 )
 def filestore_squashed_root(instance: FilestoreView) -> Iterator[Draft]:
-    """Find an instance of several teams whose exports squash root, which then cannot create their folders."""
+    """Find an instance of several teams whose exports squash root, which prevents creating their folders."""
     owner = (instance.labels or {}).get("team")
     if not owner and any(export.squashed for export in instance.exports):
         message = "root is squashed, so no Job can create the teams' folders; they would have to exist already"
@@ -295,8 +295,8 @@ BLOCK = 23  # prefix length of an instance's range; an older copy of the page sa
 def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
     """Find a capacity, in GiB, that the throughput does not support.
 
-    A capacity above the largest is a warning: Google's pages differ, and the limit has grown. An instance without a
-    throughput is of the dynamic tier, which document rules check.
+    A capacity above the maximum is a warning: Google's pages differ, and the limit has been raised in the past. An
+    instance without a throughput belongs to the dynamic tier, which document rules check.
     """
     if instance.mbps_per_tib is None:
         return
@@ -320,14 +320,14 @@ def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
 
 @rule("lustre-location", ruleset="lustre", source=_PAGES)
 def lustre_location(instance: LustreView) -> Iterator[Draft]:
-    """Find a Managed Lustre instance in a region: instances are zonal."""
+    """Find a Managed Lustre instance in a region, although instances are zonal."""
     if not is_zone(instance.location):
         yield not_in_a_zone(instance, "instances")
 
 
 @rule("lustre-region", ruleset="lustre", across=True, severity="warning", source=_PAGES)
 def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
-    """Find a Managed Lustre instance in a region without clusters: no pod mounts it from another region."""
+    """Find a Managed Lustre instance in a region without clusters. Pods cannot mount it from another region."""
     yield from far_from_clusters(instance, program)
 
 
@@ -339,7 +339,7 @@ def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
     source=f"{_PAGES}, the last in translation; another copy of it says a /24 for each instance",
 )
 def lustre_addresses(program: Program) -> Iterator[Draft]:
-    """Find Managed Lustre instances for which the ranges of private service access have no addresses left."""
+    """Find Managed Lustre instances for which private service access has no addresses left in its ranges."""
     range_sizes = [view.addresses for view in program.all(ServicesRangeView) if view.purpose == "VPC_PEERING"]
     if not range_sizes:
         return
@@ -351,18 +351,18 @@ def lustre_addresses(program: Program) -> Iterator[Draft]:
 
 
 def fits(bands: Sequence[Band], size: int) -> bool:
-    """Whether a capacity is in a band, and on one of its steps."""
+    """Return True if a capacity is in a band and on one of its steps."""
     return any(band.low_gib <= size <= band.high_gib and (size - band.low_gib) % band.step_gib == 0 for band in bands)
 
 
 def shown(bands: Sequence[Band]) -> str:
-    """Return the capacities of bands for a message."""
+    """Return the capacities of bands as text."""
     ranges = [(f"{low:,} to {high:,} GiB", step) for low, high, step in bands]
     return ", or ".join(text + (f" in steps of {step:,}" if step > 1 else "") for text, step in ranges)
 
 
 def nearest_size(bands: Sequence[Band], size: int) -> int:
-    """Return the smallest capacity of at least a size, or the largest if none is."""
+    """Return the smallest capacity that is at least this size, or the largest capacity if none is."""
     fitting: list[int] = []
     for low, high, step in bands:
         steps = max(0, math.ceil((size - low) / step))

@@ -1,8 +1,9 @@
-"""Roles of one team on what is another's: its buckets, secrets, images, account, namespaces and folders.
+"""Roles of one team on resources of another: its buckets, secrets, images, account, namespaces and folders.
 
-A data set in another team's bucket gives such a role, and `own_resources.py` can. The owner of a bucket consents in its
-own file, by ``readers`` and ``writers``; every check finds the roles without consent, and a comparison also says which
-a change gives. Of a bucket that no stack has, a data set of the environment's file says who may use it.
+A data set in another team's bucket causes such a role, and `own_resources.py` can add one. The owner of a bucket
+consents in its own file, with ``readers`` and ``writers``. Every check reports the roles without consent; a comparison
+also reports which of them a change adds. If no stack has the bucket, a data set in the environment's file says who may
+use it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ FOREIGN_ACCESS = declare(
 
 
 class ForeignGrant(NamedTuple):
-    """A role that people or jobs of one team's stack get on a resource of ``owner``, another's, by ``planned``."""
+    """A role on a resource of another team, ``owner``, for people or jobs of a team's stack, granted by ``planned``."""
 
     planned: Resource
     principal: str
@@ -61,7 +62,7 @@ _MOST_PRINCIPALS = 2  # that a finding names
 
 
 class Teams:
-    """Who belongs to which teams, which resources are theirs, and whom they let use their buckets."""
+    """The members and resources of each team, and whom each team allows to use its buckets."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._of_principal: dict[str, set[str]] = defaultdict(set)
@@ -96,9 +97,9 @@ class Teams:
                 self._consented.update({(bucket, writer): WRITES for writer in writers})
 
     def without_consent(self, principal: str, role: str, resource: str, stack: str) -> tuple[str, str] | None:
-        """Return the stacks of a principal's team and of another team, if a role on its resource lacks its consent.
+        """Return the stacks of a principal's team and of the resource's owner, if the owner did not consent to a role.
 
-        Of several teams of a principal it is that of the ``stack`` that gives the role.
+        If a principal belongs to several teams, it counts as a member of the team whose ``stack`` grants the role.
         """
         teams = self._of_principal.get(principal, set())
         other_teams = self._of_resource.get(resource, set()) - teams
@@ -109,12 +110,12 @@ class Teams:
         return stack if stack in teams else min(teams), min(other_teams)
 
     def section(self, resource: str) -> Path | None:
-        """Return the section of a bucket in its team's file, None of anything else."""
+        """Return the section of a bucket in its team's file, or None for any other resource."""
         return self._buckets.get(resource)
 
 
 def foreign_access(workspace: Workspace) -> Iterator[Draft]:
-    """Find the roles of teams on what is another's, in every stack whose grants are kept."""
+    """Find the roles of teams on other teams' resources, in every stack whose grants were recorded."""
     for stack in workspace.stacks.values():
         if stack.section is not None:
             yield from _of_other_teams(stack, Locator(stack.section), workspace)
@@ -125,7 +126,7 @@ def foreign_access(workspace: Workspace) -> Iterator[Draft]:
 
 
 def _of_no_team(stack: Stack, path: Path, team: Team, spec: TeamDataSpec, home: Environment) -> Iterator[Draft]:
-    """Find a team's data set in a bucket of no stack that no data set of the environment gives to the team."""
+    """Find a team's data set in a bucket of no stack, if no data set of the environment allows the team to use it."""
     bucket = spec.bucket.name
     declared = [row for row in home.data_sets.values() if row.bucket and row.bucket.name == bucket]
     if spec.writable:
@@ -147,7 +148,7 @@ def _of_no_team(stack: Stack, path: Path, team: Team, spec: TeamDataSpec, home: 
 
 
 def _of_other_teams(stack: Stack, locator: Locator, workspace: Workspace) -> Iterator[Draft]:
-    """Find the roles of a stack's plan, those of one section on one resource together."""
+    """Find the foreign roles in a stack's plan. Roles of one section on one resource are reported together."""
     together: dict[tuple[object, str, str], list[ForeignGrant]] = defaultdict(list)
     for grant in kept_foreign_grants(stack.name, workspace):
         planned = grant.planned
@@ -174,12 +175,12 @@ def _of_other_teams(stack: Stack, locator: Locator, workspace: Workspace) -> Ite
 
 
 def _grant(roles: Iterable[str], resource: str, team: str) -> str:
-    """Return roles of a team on a resource, as an exemption names them."""
+    """Return a team's roles on a resource as an exemption writes them."""
     return f"{', '.join(sorted(roles))} on {resource} for {team}"
 
 
 def _consent(resource: str, roles: Iterable[str], stack: Stack, owner: Stack, workspace: Workspace) -> str:
-    """Return the field of the owner's file that consents to roles, if there is one."""
+    """Return the field in the owner's file that gives consent to roles, if one exists."""
     section = owners(workspace).section(resource)
     if section is None or stack.team is None or not WRITES.issuperset(roles):
         return f"roles of {owner.name} only"
@@ -189,7 +190,7 @@ def _consent(resource: str, roles: Iterable[str], stack: Stack, owner: Stack, wo
 
 
 def keep_foreign_grants(plan: Plan, environment: str, workspace: Workspace) -> None:
-    """Keep the roles that a plan gives a team on what is another team's, for ``kept_foreign_grants``."""
+    """Record the roles in a plan that a team gets on other teams' resources, for ``kept_foreign_grants``."""
     workspace.once(_key(plan.name), lambda: tuple(foreign_grants(plan, environment, owners(workspace))))
 
 
@@ -199,7 +200,7 @@ def owners(workspace: Workspace) -> Teams:
 
 
 def kept_foreign_grants(name: str, workspace: Workspace) -> tuple[ForeignGrant, ...]:
-    """Return the kept roles of a stack's plan, none without a plan."""
+    """Return the recorded roles of a stack's plan; empty without a plan."""
     return workspace.once(_key(name), tuple)
 
 
@@ -208,7 +209,7 @@ def _key(name: str) -> tuple[str, str]:
 
 
 def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[ForeignGrant]:
-    """Yield the roles of a plan that a team gets on what is another team's, without that team's consent."""
+    """Yield the roles in a plan that a team gets on another team's resources without that team's consent."""
     roles = [(grant.planned_as, grant.principal, grant.role, grant.resource) for grant in plan_grants(plan)]
     for resource in plan.resources():
         inputs = resource.inputs
@@ -230,7 +231,7 @@ def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[Forei
 
 
 def _principal(subject: Any, environment: str) -> str:
-    """Return a subject of a binding as IAM would name it; of accounts of a namespace all are its team's."""
+    """Return the subject of a binding as an IAM principal. All service accounts of a namespace belong to its team."""
     kind = str(at(subject, ("kind",)))
     if kind == "ServiceAccount":
         return f"namespace:{environment}/{at(subject, ('namespace',))}"

@@ -1,4 +1,4 @@
-"""Inputs below ``provider_inputs`` that are fields since the last release: warnings, since the stack is planned."""
+"""Inputs in ``provider_inputs`` that became fields in the last release. They cause warnings; plans still work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMER_INPUT = declare(
 
 
 def former_inputs(stack: Stack) -> Iterator[Draft]:
-    """Yield a warning for each input that a new field of its section took over."""
+    """Yield a warning for each input that has become a field of its section."""
     if stack.section is None:
         return
     for path, section in _sections(stack.section, ()):

@@ -1,4 +1,4 @@
-"""Problems of one value of an object: its path, what is wrong with it, and what its document allows."""
+"""Problems of one value in an object: its path, the error, and what its document allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 60  # letters of a value in a message
 
 
 class BrokenConstraint(NamedTuple):
-    """One broken constraint: its kind, the input, what is wrong with it, and what is allowed."""
+    """One broken constraint: its kind, the input, the error, and what is allowed."""
 
     kind: ConstraintKind
     where: Where
@@ -33,7 +33,7 @@ class BrokenConstraint(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The input's path as programs write it: ``nodeConfig.taints[0].effect``."""
+        """The input's path in the form that programs use: ``nodeConfig.taints[0].effect``."""
         return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys).removeprefix(".")
 
 
@@ -50,7 +50,7 @@ def keys_of(where: Where) -> tuple[Any, ...]:
 
 
 def _input_name(where: Where) -> str:
-    """Return the name of an input, with the index of its entry; a key may have dots in it."""
+    """Return the name of an input, with the index of its entry. A key may contain dots."""
     if not where:
         return "the object"
     holder, key = where
@@ -58,13 +58,13 @@ def _input_name(where: Where) -> str:
 
 
 def refused(kind: ConstraintKind, where: Where, value: Any, why: str, allowed: str) -> BrokenConstraint:
-    """Return the problem of a refused value; ``why`` ends the sentence that begins with the input and the value."""
+    """Return the problem of a refused value. ``why`` completes a sentence that begins with the input and its value."""
     message = f"{_input_name(where)} is {shown(value, where)}, {why}"
     return BrokenConstraint(kind, where, message=message, allowed=allowed)
 
 
 def shown(value: Any, where: Where) -> str:
-    """Return a value for a message: a long one is cut, one that may be a secret is hidden."""
+    """Return a value for a message. A long value is cut, and a value that may be a secret is hidden."""
     if isinstance(value, (Mapping, list, tuple)):
         return "a mapping" if isinstance(value, Mapping) else "a list"
     if can_be_secret(keys_of(where)):
@@ -76,7 +76,7 @@ def shown(value: Any, where: Where) -> str:
 
 
 def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> BrokenConstraint:
-    """Return the problem of an unknown input: an error if it looks misspelt, or if the document is ``closed``."""
+    """Return the problem of an unknown input. It is an error if it looks misspelled or the document is ``closed``."""
     inputs = sorted(names)
     nearest = find_nearest(key, inputs)
     message = f"{_input_name(where)} has no {key}"
@@ -93,8 +93,8 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Br
 def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool | None) -> BrokenConstraint:
     """Return the problem of a string that is not one of an enum's values, which may be older than the API's.
 
-    ``closed`` is True for a complete list, False for that of the provider's source, which is older than the pinned
-    version, and None for a document's.
+    ``closed`` is True for a complete list. It is False for a list from the provider's source, which is older than the
+    pinned version, and None for a document's list.
     """
     allowed = [name for name in values if not name.endswith("_UNSPECIFIED")]
     nearest = find_nearest(value, allowed)

@@ -1,6 +1,7 @@
-"""Checks of strings, numbers and booleans by their documents.
+"""Checks strings, numbers and booleans against their documents.
 
-A provider converts strings to numbers and numbers to strings. A Kubernetes API server does not: it is ``strict``.
+A provider converts strings to numbers and numbers to strings. A Kubernetes API server does not; its checks are
+``strict``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from training_platform.rules.documents.problems import BrokenConstraint, Reporte
 
 InputCheck = Callable[[Any, Where, Reporter], None]
 SoundValues = type | set[str] | set[int] | range | None
-"""Values that need no check: all of a class, a set of strings, or the integers of a range."""
+"""Values that need no check: all instances of a class, a set of strings, or the integers of a range."""
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
@@ -46,7 +47,7 @@ _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkM
 
 
 def scalar(shape: Shape, *, strict: bool) -> tuple[SoundValues, InputCheck]:
-    """Return the values that need no check, and the check of all others."""
+    """Return the values that need no check, and the check for all other values."""
     match shape.kind:
         case "any":
             return None, lambda _value, _where, _report: None
@@ -67,7 +68,7 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[SoundValues, InputCheck]:
 
 
 def _right_integers(shape: Shape) -> SoundValues:
-    """Return the integers that need no check; multiples of a number are all checked."""
+    """Return the integers that need no check. If they must be multiples of a number, all of them need a check."""
     if shape.limits.multiple_of is not None:
         return set[int]()
     if shape.limits.enum is not None:
@@ -95,7 +96,7 @@ def _bounds(shape: Shape) -> tuple[int, int]:
 
 
 def _numbers(limits: Constraint, lowest: Any, highest: Any) -> tuple[Any, Any]:
-    """Return the bounds of numbers; bounds with a unit are of strings."""
+    """Return the bounds for numbers. Bounds with a unit apply only to strings."""
     low = lowest if limits.minimum is None or isinstance(limits.minimum, str) else limits.minimum
     high = highest if limits.maximum is None or isinstance(limits.maximum, str) else limits.maximum
     return low, high
@@ -123,7 +124,10 @@ def _integer(shape: Shape, *, strict: bool) -> InputCheck:
 
 
 def _as_integer(value: Any, *, strict: bool) -> int | None:
-    """Return the integer that a server or provider reads; None if the value is none. 8.0 is one, and a bool is not."""
+    """Return the integer that a server or provider reads, or None if the value is not an integer.
+
+    8.0 is an integer, and a bool is not.
+    """
     if value.__class__ is int:
         return int(value)
     if isinstance(value, str) and not strict and _INTEGER.match(value):
@@ -147,7 +151,7 @@ def _number(limits: Constraint, *, strict: bool) -> InputCheck:
 
 
 def _as_number(value: Any, *, strict: bool) -> float | None:
-    """Return the number that a server or provider reads; None if the value is none."""
+    """Return the number that a server or provider reads, or None if the value is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     if strict and isinstance(value, str):
@@ -241,7 +245,7 @@ def _plain_string(*, strict: bool) -> InputCheck:
 
 
 def _choice(limits: Constraint, *, strict: bool) -> tuple[SoundValues, InputCheck]:
-    """Return the values of an enumeration and the check of all others."""
+    """Return the values of an enumeration and the check for all other values."""
     values = limits.enum or ()
     right = set(values)
     if not strict:
@@ -295,7 +299,7 @@ def _wrong_form(limits: Constraint, *, strict: bool) -> Callable[[str, Where], B
 
 
 def _outside_span(value: str, span: tuple[Any, Any], where: Where) -> BrokenConstraint | None:
-    """Return the problem of a duration or a quantity that is out of bounds; None if it is within."""
+    """Return the problem of a duration or a quantity that is out of bounds, or None."""
     low_kind, low = measured(span[0])
     _, high = measured(span[1])
     text = value
@@ -308,7 +312,7 @@ def _outside_span(value: str, span: tuple[Any, Any], where: Where) -> BrokenCons
 
 
 def _off_step(value: str, step: str, where: Where) -> BrokenConstraint | None:
-    """Return the problem of a duration or a quantity that is not a multiple of a step; None if it is one."""
+    """Return the problem of a duration or a quantity that is not a multiple of a step, or None."""
     kind, size = measured(value)
     step_kind, step_size = measured(step)
     if not value or (kind == step_kind and math.isclose(size / step_size, round(size / step_size))):
@@ -317,7 +321,7 @@ def _off_step(value: str, step: str, where: Where) -> BrokenConstraint | None:
 
 
 def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
-    """Return a function that matches a pattern: against the ``whole`` string, as Google does, or any part of it."""
+    """Return a function that matches a pattern against the ``whole`` string, as Google does, or against any part."""
 
     @lru_cache(_CACHE_SIZE)  # names and labels are repeated
     def match(text: str) -> object:
@@ -330,7 +334,10 @@ def matched(pattern: str, *, whole: bool) -> Callable[[str], object]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern at its first use, since stacks set few inputs; Python takes the flag ``(?i)`` separately."""
+    """Return a compiled pattern. Patterns are compiled at their first use, because stacks set few inputs.
+
+    Python needs the flag ``(?i)`` as a separate argument.
+    """
     flags = re.IGNORECASE if "(?i)" in pattern else 0
     return re.compile(pattern.replace("(?i)", ""), flags)
 
@@ -361,13 +368,13 @@ def _is_base64(value: str) -> bool:
 
 
 def _is_google_base64(value: str) -> bool:
-    """Whether a string is base64 in either alphabet, padded or not."""
+    """Return True if a string is base64 in either alphabet, with or without padding."""
     padded = value + "=" * (-len(value) % 4)
     return _is_base64(padded.replace("-", "+").replace("_", "/"))
 
 
 def _is_time_zone(value: str) -> bool:
-    """Whether the tz database has a zone; any string passes on a machine without the database."""
+    """Return True if the tz database contains a zone. Without the database, every string passes."""
     try:
         return bool(ZoneInfo(value))
     except (ValueError, OSError, ModuleNotFoundError, KeyError):
@@ -375,13 +382,13 @@ def _is_time_zone(value: str) -> bool:
 
 
 def _is_bucket_name(value: str) -> bool:
-    """Whether a bucket may have a name; of the refused misspellings of google the docs name only g00gle."""
+    """Return True if a bucket may have this name. Of the refused misspellings of google, the docs name only g00gle."""
     reserved = value.startswith("goog") or "google" in value or "g00gle" in value
     return not reserved and not _is_address(value)
 
 
 def _is_network(value: str) -> bool:
-    """Whether a string is a range that begins at its first address: ``10.0.0.0/24``, and not ``10.0.0.5/24``."""
+    """Return True if a string is a range that begins at its first address: ``10.0.0.0/24``, but not ``10.0.0.5/24``."""
     try:
         return "/" in value and bool(ip_network(value))
     except ValueError:
@@ -389,7 +396,7 @@ def _is_network(value: str) -> bool:
 
 
 def _is_cidr(value: str) -> bool:
-    """Whether a string is an address with a prefix length, anywhere in the range."""
+    """Return True if a string is an address with a prefix length. The address may be anywhere in the range."""
     try:
         return "/" in value and bool(ip_interface(value))
     except ValueError:
@@ -405,7 +412,7 @@ def _is_json(value: str) -> bool:
 
 
 def _is_block(value: str) -> bool:
-    """Whether a string is a range, or the prefix length of one that the API picks."""
+    """Return True if a string is a range, or only the prefix length of a range that the API chooses."""
     return bool(_PREFIX_LENGTH.match(value)) or _is_cidr(value)
 
 
@@ -422,11 +429,11 @@ def _are_ports(value: str) -> bool:
 
 
 _INVALID_IN_RE2: Final = ("missing )", "unbalanced", "unterminated", "nothing to repeat", "bad char")
-"""Beginnings of Python's messages about errors that RE2 refuses as well."""
+"""The beginnings of Python's error messages for errors that RE2 also reports."""
 
 
 def _is_re2(value: str) -> bool:
-    """Whether RE2, of Go and Google, may accept an expression; syntax that only RE2 has passes."""
+    """Return True if RE2, the syntax of Go and Google, may accept an expression. Syntax that only RE2 has passes."""
     if _BEYOND_RE2.search(value):
         return False
     try:
@@ -467,7 +474,7 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
 
 
 def measured(value: Any) -> tuple[str | None, float]:
-    """Return the kind and size of a comparable value: a number or quantity, a duration, or a moment."""
+    """Return the kind and the size of a value that can be compared: a number or quantity, a duration, or a time."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "number", float(value)
     if not isinstance(value, str):

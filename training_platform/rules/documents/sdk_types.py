@@ -1,6 +1,6 @@
-"""Types of pulumi-gcp without a document of their own: the names and kinds of their top-level inputs.
+"""Types of pulumi-gcp that have no document: the names and kinds of their top-level inputs.
 
-``make documents`` writes the list, which is read only if a plan has such a type.
+``make documents`` writes the list, which is read only if a plan contains such a type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COMMENT = "#"
 
 
 def sdk_tokens() -> Collection[str]:
-    """Return every type in the list."""
+    """Return all types in the list."""
     return _lines().keys()
 
 
@@ -37,6 +37,6 @@ def sdk_shape(token: str) -> Shape | None:
 
 @cache
 def _lines() -> dict[str, str]:
-    """Return by type the rest of its line."""
+    """Return the lines of the list, keyed by type, without the type."""
     lines = _FILE.read_text(encoding="utf-8").splitlines()
     return dict(line.partition(" ")[::2] for line in lines if not line.startswith(_COMMENT))

@@ -1,6 +1,6 @@
-"""Checks of whole objects, built from the documents' shapes when a type is first checked.
+"""Checks of whole objects, which are built from the documents' shapes when a type is first checked.
 
-A check reports every problem of a value. A value that is unknown before deployment passes.
+A check reports all problems of a value. A value that is unknown before deployment passes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INCOMPLETE_GROUPS: Final = frozenset({"kubernetes:networking.gke.io/"})  # with
 
 
 class ValueCheck(NamedTuple):
-    """The check of a value, and the values that are ``right`` without it."""
+    """The check of a value, and the values that are ``right`` and need no check."""
 
     right: SoundValues
     check: InputCheck
@@ -45,7 +45,7 @@ class ValueCheck(NamedTuple):
 
 @cache
 def check_of(token: str) -> InputCheck | None:
-    """Return the check of a type's inputs; None if neither a document nor the SDK's list of types has the type."""
+    """Return the check of a type's inputs, or None if neither a document nor the SDK's list of types contains it."""
     documents = _documents(_package(token))
     if documents is None:
         return None
@@ -56,20 +56,20 @@ def check_of(token: str) -> InputCheck | None:
 
 
 def has_document(token: str) -> bool:
-    """Whether a document describes a type's whole inputs, and not only the SDK's list their names and kinds."""
+    """Return True if a document describes all inputs of a type. The SDK's list contains only names and kinds."""
     documents = _documents(_package(token))
     return documents is not None and token in documents.types
 
 
 def documented_types() -> list[str]:
-    """Return the types whose whole inputs a document describes."""
+    """Return the types for which a document describes all inputs."""
     packages = (_documents(package) for package in _FILES)
     return sorted(token for documents in packages if documents is not None for token in documents.types)
 
 
 @cache
 def types_of_group(token: str) -> list[str]:
-    """Return the types of a Kubernetes group that have documents; any other type of the group is newer than these."""
+    """Return the types of a Kubernetes API group that have documents. Any other type of the group is newer."""
     group = f"{token.partition('/')[0]}/"
     package = _package(group)
     if package == "gcp" or group in _INCOMPLETE_GROUPS:
@@ -82,7 +82,7 @@ def types_of_group(token: str) -> list[str]:
 
 @cache
 def types_of_provider() -> list[str]:
-    """Return every type of pulumi-gcp, with a document or without."""
+    """Return all types of pulumi-gcp, with or without a document."""
     documents = _documents("gcp")
     assert documents is not None
     return sorted({*documents.types, *sdk_tokens()})
@@ -90,7 +90,7 @@ def types_of_provider() -> list[str]:
 
 @cache
 def fields_at(token: str, path: str) -> Mapping[str, Shape]:
-    """Return the shapes of a block's inputs, by its path in a type through blocks and lists of blocks."""
+    """Return the shapes of the inputs of a block, given by its path through blocks and lists of blocks."""
     documents = _documents(_package(token))
     assert documents is not None, token
     return documents.fields_at(token, path)
@@ -99,8 +99,8 @@ def fields_at(token: str, path: str) -> Mapping[str, Shape]:
 class Checks:
     """The checks of shapes.
 
-    ``strict`` if the server reads values unconverted, without a provider in between. A definition that is checked
-    ``alone`` has no additions of ours, and refuses null unless it allows null.
+    ``strict`` means that the server reads values without conversion by a provider. A definition that is checked
+    ``alone`` has none of our additions, and refuses null unless it explicitly allows null.
     """
 
     def __init__(self, *, strict: bool, alone: bool = False) -> None:
@@ -119,7 +119,7 @@ class Checks:
         return self._value_checks[shape]
 
     def _own_check(self, shape: Shape) -> ValueCheck:
-        """Return the check of a shape without the combinations beside it."""
+        """Return the check of a shape without its combinations such as ``anyOf``."""
         match shape.kind:
             case "block":
                 return ValueCheck(None, self._block(shape))
@@ -131,7 +131,7 @@ class Checks:
                 return ValueCheck(*scalar(shape, strict=self.strict))
 
     def _combined(self, shape: Shape, own_check: InputCheck) -> InputCheck:
-        """Return the check of a value by its shape and by its ``allOf``, ``anyOf``, ``oneOf`` and ``not``."""
+        """Return the check of a value against its shape and against ``allOf``, ``anyOf``, ``oneOf`` and ``not``."""
         required = self._checks(shape.all_of)
         choices = {
             "anyOf": self._checks(shape.any_of),
@@ -228,7 +228,7 @@ class Checks:
         return check
 
     def _entry(self, shape: Shape) -> InputCheck:
-        """Return the check of an entry of a list or a map; only a definition of its own refuses null."""
+        """Return the check of an entry of a list or a map. Only a definition without our additions refuses null."""
         right, check_value = self.value_check(shape)
         is_right = _is_right(right)
         refuses_null = self.alone
@@ -244,7 +244,7 @@ class Checks:
 
 
 class Documents(Checks):
-    """The checks of one source's types, by its documents and the additions to them."""
+    """The checks of one source's types, made from its documents and the additions to them."""
 
     def __init__(self, types: Mapping[str, int], rows: ShapeRows, *, strict: bool) -> None:
         super().__init__(strict=strict)
@@ -252,15 +252,15 @@ class Documents(Checks):
         self._rows = rows
 
     def shape_of(self, token: str) -> Shape:
-        """Return the shape of a type by its document and the additions to it."""
+        """Return the shape of a type, made from its document and the additions to it."""
         return self._additions.to_type(token, self._rows.shape(self.types[token]))
 
     def check_of(self, token: str) -> InputCheck | None:
-        """Return the check of a type; None if it has no document."""
+        """Return the check of a type, or None if it has no document."""
         return self.value_check(self.shape_of(token)).check if token in self.types else None
 
     def fields_at(self, token: str, path: str) -> Mapping[str, Shape]:
-        """Return the shapes of the inputs of a block at a path, as the document has them."""
+        """Return the shapes of the inputs of a block at a path in the document."""
         block = self._rows.shape(self.types[token])
         for name in path.split("."):
             block = block.fields[name]
@@ -270,7 +270,7 @@ class Documents(Checks):
 
 
 def _choice_problem(name: str, checks: list[InputCheck], value: Any, where: Where) -> BrokenConstraint | None:
-    """Return the problem of a value by ``anyOf``, ``oneOf`` or ``not``; None if it fits."""
+    """Return the problem of a value that violates ``anyOf``, ``oneOf`` or ``not``, or None."""
     problems: list[BrokenConstraint] = []
     fitting = 0
     for check in checks:
@@ -288,7 +288,7 @@ def _choice_problem(name: str, checks: list[InputCheck], value: Any, where: Wher
 
 
 def _is_right(right: SoundValues) -> Callable[[Any], bool]:
-    """Return the test of whether a value is right without a check: of a class, or of a collection of right values."""
+    """Return a function that tests whether a value needs no check because of its class or because it is listed."""
     if isinstance(right, set):
         return lambda value: value.__class__ is str and value in right
     if isinstance(right, range):
@@ -309,7 +309,7 @@ def _documents(package: str) -> Documents | None:
 
 
 def _blocks(value: Any, where: Where, report: Reporter, check: InputCheck, *, strict: bool) -> None:
-    """Check a list instead of a block: the provider's state has a list for a block of its inputs."""
+    """Check a list in place of a block. The provider's state contains a list for a block of inputs."""
     if strict or not is_list(value):
         report(refused("type", where, value, "which is not a block of inputs", "a block of inputs"))
         return

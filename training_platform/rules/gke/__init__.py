@@ -1,4 +1,4 @@
-"""Rules of GKE: clusters, node node_pools, node_settings, and what joins them."""
+"""Rules about GKE: clusters, node pools, node settings, and how they fit together."""
 
 from training_platform.rules.gke import (  # noqa: F401 # importing a module registers its rules
     accelerators,

@@ -1,4 +1,4 @@
-"""Machines with GPUs and TPUs: accelerators by machine type, topologies of slices, and networks between GPUs."""
+"""Rules about machines with GPUs and TPUs: accelerators of machine types, slice topologies, networks between GPUs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from training_platform.views.whole_stack import Program
     source="GKE cluster-autoscaler 7d25050, ValidateGpuForMachineType; Compute docs, accelerator-optimized machines",
 )
 def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
-    """Find GPUs other than those of the machine type, and GPUs on a machine type that supports none.
+    """Find GPUs that differ from those of the machine type, and GPUs on a machine type that supports none.
 
-    A pool that does not name the GPUs of its machine type is a warning; a VM or a reservation has them anyway.
+    A pool that does not name the GPUs of its machine type causes a warning. A VM or a reservation has them anyway.
     """
     machine = vm.machine
     kind = vm.accelerator_type
@@ -62,7 +62,7 @@ def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
 
 
 def _not_attached(vm: NodePoolView | VmView, machine: MachineType, kind: str, count: int | None) -> Iterator[Draft]:
-    """Find GPUs that cannot be attached to a machine type, at all or in this number."""
+    """Find GPUs that cannot be attached to a machine type, either in general or in this number."""
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == kind), None)
     if accelerator is None and machine.name.startswith("n1-") and kind.startswith("nvidia-"):
         message = f"{kind} is not in the catalogue, so its count is not checked"
@@ -88,7 +88,7 @@ def _no_gpus(vm: NodePoolView | VmView, kind: str) -> Draft:
     source="Compute docs, accelerator-optimized machines; Cluster Toolkit v1.95.0, disk_definitions.tf",
 )
 def vm_local_ssds(vm: VmView) -> Iterator[Draft]:
-    """Find a number of local SSDs that the machine type of a VM or a reservation with TPUs or GPUs does not support.
+    """Find a number of local SSDs that a machine type with TPUs or GPUs does not support, on a VM or a reservation.
 
     Bundled local SSDs may be left out.
     """
@@ -110,7 +110,7 @@ def vm_local_ssds(vm: VmView) -> Iterator[Draft]:
     source="Compute docs, GPU VMs and host maintenance: they stop, and cannot be moved (general knowledge)",
 )
 def vm_migration(vm: VmView) -> Iterator[Draft]:
-    """Find VMs with GPUs or TPUs that are set to migrate during host maintenance: they can only stop."""
+    """Find VMs with GPUs or TPUs that are set to migrate during host maintenance. Such VMs can only stop."""
     if vm.on_host_maintenance == "MIGRATE" and vm.machine is not None and vm.machine.accelerator is not None:
         message = f"{vm.machine.name} does not support live migration, but onHostMaintenance is MIGRATE"
         yield finding(vm, "on_host_maintenance", message, allowed="TERMINATE", nearest="TERMINATE")
@@ -122,7 +122,7 @@ _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
 
 @rule("tpu-topology", ruleset="tpu", spoils=True, source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22")
 def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a topology that is not valid for the machine type, on one VM or several."""
+    """Find a topology that is not valid for the machine type, on one VM or several VMs."""
     machine = pool.machine
     topology = pool.tpu_topology
     if topology is None:
@@ -159,7 +159,7 @@ def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_XPK}; xpk #751; terraform-provider-google-beta 93c65b2, autoscaling",
 )
 def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a multi-host pool whose size is neither 0 nor all hosts of its slice: a slice scales as a whole."""
+    """Find a multi-host pool whose size is neither 0 nor all hosts of its slice. A slice scales as a whole."""
     machine = pool.machine
     hosts = pool.hosts
     if machine is None or machine.kind != "tpu" or hosts == 1:
@@ -185,7 +185,7 @@ def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gke-node-pool main.tf, preconditions, read 2026-06-25",
 )
 def placement_one_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find compact placement over several zones, or with blue-green upgrades."""
+    """Find compact placement in several zones, or together with blue-green upgrades."""
     if pool.placement_type != "COMPACT":
         return
     if pool.zone_count != 1:
@@ -214,9 +214,9 @@ METAL = "vpc-roce-metal"
 
 @rule("gpudirect-interfaces", ruleset="fabric", severity="warning", source=_TOOLKIT)
 def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool of several VMs without all interfaces of its GPUDirect: training across VMs is several times slower.
+    """Find a pool of several VMs without all GPUDirect interfaces; training across VMs is then several times slower.
 
-    A pool whose label opts out passes, and so does one whose network profile adds them.
+    A pool passes if its label opts out, or if its network profile adds the interfaces.
     """
     machine = pool.machine
     if machine is None or machine.gpudirect is None or pool.network_profile is not None:
@@ -232,7 +232,7 @@ def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("gpudirect-own-networks", ruleset="fabric", severity="warning", source=_TOOLKIT)
 def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
-    """Find two GPUDirect interfaces in one VPC: each needs a VPC of its own."""
+    """Find two GPUDirect interfaces in one VPC. Each of them needs its own VPC."""
     machine = pool.machine
     if machine is None or machine.gpudirect is None or machine.rdma_nics:
         return
@@ -245,7 +245,7 @@ def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("accelerator-network-profile", ruleset="fabric", source=f"{_TOOLKIT}; xpk 367c838")
 def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an unknown accelerator network profile, one beside declared networks, or without support by its pool."""
+    """Find an accelerator network profile that is unknown, set together with networks, or unsupported by its pool."""
     profile = pool.network_profile
     machine = pool.machine
     if profile is None:
@@ -281,7 +281,7 @@ def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("rdma-network", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find RDMA interfaces in a VPC of this program that cannot carry them: profile, zone, MTU, subnets."""
+    """Find RDMA interfaces in a VPC of this program that does not support them: profile, zone, MTU, subnets."""
     machine = pool.machine
     if machine is None or not pool.nics or machine.gpudirect_mtu is None:
         return
@@ -307,7 +307,7 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("rdma-firewall", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
-    """Find a firewall rule on a VPC for RDMA, which does not support firewall rules."""
+    """Find a firewall rule on an RDMA VPC, which does not support firewall rules."""
     for network in program.once(_profiled):
         if network.is_meant(rule_.network, "network"):
             message = f"firewall rule {rule_.name} is on VPC {network.name}, which is for RDMA"
@@ -316,7 +316,7 @@ def rdma_firewall(rule_: FirewallView, program: Program) -> Iterator[Draft]:
 
 @rule("rdma-metal-subnets", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
-    """Find a subnet in a VPC whose network profile creates its own."""
+    """Find a subnet in a VPC whose network profile creates the subnets itself."""
     for network in program.once(_profiled):
         if (network.profile or "").endswith(METAL) and network.is_meant(subnet.network, "network"):
             message = f"subnet {subnet.name} is in VPC {network.name}, whose network profile creates its own"
@@ -330,7 +330,7 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     source="Compute docs, subnets: four addresses of the primary range are reserved; a NIC takes one",
 )
 def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
-    """Find a subnet of additional interfaces with fewer addresses than its pools may have VMs."""
+    """Find a subnet for additional interfaces with fewer addresses than the maximum number of VMs of its pools."""
     by_name = program.once(_vms_by_subnet)
     vms = sum(by_name.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
     room = network_of(subnet.cidr) if vms else None
@@ -368,7 +368,7 @@ def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("dranet-cluster", ruleset="together", across=True, source=_TOOLKIT)
 def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find an accelerator network profile, or additional interfaces, in a cluster that does not support them."""
+    """Find an accelerator network profile or additional interfaces in a cluster that does not support them."""
     if pool.network_profile is None and not pool.nics:
         return
     cluster = cluster_of(pool, program)
@@ -393,7 +393,7 @@ def _with_nics(program: Program) -> set[str]:
 
 
 def _vms_by_subnet(program: Program) -> dict[str, int]:
-    """Return the VMs that pools may reach, by the subnet's name in their interfaces."""
+    """Return the maximum number of VMs of pools, keyed by the name of the subnet in their interfaces."""
     vms: dict[str, int] = defaultdict(int)
     for pool in program.all(NodePoolView):
         if not pool.known("nics"):
@@ -405,7 +405,10 @@ def _vms_by_subnet(program: Program) -> dict[str, int]:
 
 
 def _network_indices(program: Program) -> dict[str, list[int]]:
-    """Return the indices of a program's networks by logical name and by name in Google Cloud; two may share one."""
+    """Return the indices of a program's networks, keyed by logical name and by name in Google Cloud.
+
+    Two networks may have the same name.
+    """
     indices: dict[str, list[int]] = defaultdict(list)
     for index, network in enumerate(program.all(NetworkView)):
         for name in {network.name, network.network if network.known("network") else None} - {None}:

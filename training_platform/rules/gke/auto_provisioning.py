@@ -1,4 +1,4 @@
-"""Pools that GKE creates: node auto-provisioning with its limits for a cluster, and custom compute classes."""
+"""Rules about pools that GKE creates: node auto-provisioning with a cluster's limits, and custom compute classes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAST_HYPERDISK_GB = 100
 
 @rule("auto-provisioning-limits", ruleset="auto-provisioning", source=f"xpk 367c838, nap.py; {_CA}")
 def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find limits without vCPUs or memory, or too low for one machine with a limited accelerator."""
+    """Find limits without vCPUs or memory, and limits too low for one machine with a limited accelerator."""
     for resource in BUILT_IN:
         if view.limit(resource) is None:
             message = f"auto-provisioning has no limit of {resource}, so it creates no pools"
@@ -54,7 +54,7 @@ def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
     source="the sources of node-scopes, node-account and node-image",
 )
 def auto_provisioning_nodes(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find defaults of auto-provisioned pools that a pool's rules would find: its scopes, account, and image."""
+    """Find defaults of auto-provisioned pools that are errors in a pool: scopes, service account, and image type."""
     if not view.written:
         return
     yield from narrow_scopes(view)
@@ -68,7 +68,7 @@ def auto_provisioning_nodes(view: AutoProvisioningView) -> Iterator[Draft]:
 
 @rule("auto-provisioning-type", ruleset="auto-provisioning", severity="warning", source=f"xpk 367c838, nap.py; {_CA}")
 def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a limit of an unknown accelerator: GKE would create no pools for the intended one."""
+    """Find a limit for an unknown accelerator. GKE would create no pools for the intended accelerator."""
     labels = {accelerator.gke_label for accelerator in ACCELERATORS.values()}
     for limit in view.limits:
         if limit.resource and limit.resource not in labels and limit.resource not in BUILT_IN:
@@ -84,7 +84,7 @@ def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
 )
 def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find pool defaults whose boot disk the machines of a limit do not support; GKE may override it (no source)."""
+    """Find a default boot disk that the machines of a limit do not support; GKE may override it (no source)."""
     if not view.written:
         return
     kind = view.disk_type or DEFAULT_DISK
@@ -108,9 +108,9 @@ def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
 )
 def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find auto-provisioning in zones that do not offer a limited accelerator; a warning, since lists of zones age.
+    """Find auto-provisioning in zones without a limited accelerator; a warning, because zone lists become outdated.
 
-    A zone of another region than the cluster's is an error.
+    A zone in another region than the cluster is an error.
     """
     region = region_of(view.cluster.location)
     outside = [zone for zone in view.zones if region_of(zone) != region]
@@ -128,14 +128,17 @@ def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
 
 @rule("auto-provisioning-upgrades", ruleset="auto-provisioning", source=SURGE_SOURCE)
 def auto_provisioning_upgrades(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find surge upgrades that GKE refuses; document rules check surge settings beside blue-green upgrades."""
+    """Find surge upgrade settings that GKE refuses.
+
+    Document rules check surge settings that are combined with blue-green upgrades.
+    """
     if view.strategy != "BLUE_GREEN":
         yield from surge_beyond(view, view.max_surge, view.max_unavailable)
 
 
 @rule("auto-provisioning-room", ruleset="together", across=True, source=f"{_CA}, limiter; acc. xpk nap.py")
 def auto_provisioning_room(view: AutoProvisioningView, program: Program) -> Iterator[Draft]:
-    """Find limits that the cluster's declared pools may exceed: the limits count declared pools too."""
+    """Find limits that the cluster's declared pools may exceed, because the limits also count declared pools."""
     used: dict[str, float] = defaultdict(float)
     for pool in pools_of(view.cluster, program):
         machine = pool.machine
@@ -164,7 +167,7 @@ AUTO_CREATION = "1.33.3-gke.1136000"
 
 @rule("compute-class-priority", ruleset="compute-classes", source=_TYPES)
 def compute_class_priority(view: ComputeClassView) -> Iterator[Draft]:
-    """Find a priority whose fields exclude each other, or lack one that they need."""
+    """Find a priority with fields that exclude each other, or without a required field."""
     for number, priority in enumerate(view.priorities, 1):
         for message, allowed in _clashes(priority):
             yield finding(view, "priorities", f"priority {number}: {message}", allowed=allowed)
@@ -194,7 +197,7 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
 
 @rule("compute-class-capacity", ruleset="compute-classes", source=f"{_TYPES}; Compute docs")
 def compute_class_capacity(view: ComputeClassView) -> Iterator[Draft]:
-    """Find a priority whose machine type does not support its provisioning model, and so never adds a node."""
+    """Find a priority whose machine type does not support its provisioning model, so it never adds a node."""
     for number, priority in enumerate(view.priorities, 1):
         machine = priority.machine
         if machine is not None and priority.capacity not in machine.capacities:
@@ -214,9 +217,10 @@ def compute_class_capacity(view: ComputeClassView) -> Iterator[Draft]:
     source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
 )
 def compute_class_reservation(view: ComputeClassView) -> Iterator[Draft]:
-    """Find TPUs, spot or flex-start VMs with affinity to any reservation: TPUs need its name, the others support none.
+    """Find TPUs, spot or flex-start VMs with affinity to any reservation, which none of them supports.
 
-    A reservation by name has its zones beside its name; GKE refuses zones of the priority as well.
+    TPUs need the name of the reservation. A reservation by name has its own zones, and GKE refuses zones in its
+    priority.
     """
     for number, priority in enumerate(view.priorities, 1):
         if priority.affinity == "Specific" and priority.zones:
@@ -233,7 +237,7 @@ def compute_class_reservation(view: ComputeClassView) -> Iterator[Draft]:
 
 @rule("compute-class-pools", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a pool that GKE would never scale for its compute class: it lacks the label, or its nodes are queued."""
+    """Find a pool that GKE would never scale for its compute class: its label is missing, or its nodes are queued."""
     cluster = _cluster(view, program)
     if cluster is None or not view.compute_class:
         return
@@ -254,7 +258,7 @@ def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Dr
 
 @rule("compute-class-floor", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a compute class on a GKE version that does not support it, or supports it only with auto-provisioning."""
+    """Find a compute class on a GKE version that does not support it, or only supports it with auto-provisioning."""
     cluster = _cluster(view, program)
     if cluster is None:
         return
@@ -275,9 +279,9 @@ def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Dr
     source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
 )
 def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a class that creates pools in a cluster without a limit on their accelerator.
+    """Find a class that creates pools in a cluster that has no limit for their accelerator.
 
-    A class whose cluster is not in the program passes: its limits are unknown.
+    A class whose cluster is not in the program passes, because its limits are unknown.
     """
     cluster = _cluster(view, program)
     if cluster is None or not view.makes_pools:
@@ -305,7 +309,7 @@ def _limits(cluster: ClusterView, program: Program) -> AutoProvisioningView | No
 
 
 def _cluster(view: ComputeClassView, program: Program) -> ClusterView | None:
-    """Return the cluster of a class: that of its section, or the only one of a program without stack files."""
+    """Return the cluster of a class: that of its section, or the only cluster of a program without stack files."""
     clusters = program.all(ClusterView)
     if not view.origin:
         return clusters[0] if len(clusters) == 1 else None
