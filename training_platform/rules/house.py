@@ -1,4 +1,4 @@
-"""House rules: what a platform team requires of its own stacks, and Google Cloud does not."""
+"""Rules that a platform team sets for its own stacks and that Google Cloud does not enforce."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from training_platform.views.whole_stack import Program
     source="house rule: an alert is for somebody",
 )
 def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
-    """Find alert policies that open incidents and notify nobody."""
+    """Find alert policies that open incidents but notify nobody."""
     if not policy.channels:
         message = "alerts reach nobody: their incidents show only in the console"
         allowed = "addresses, or no alerts"
@@ -36,9 +36,9 @@ def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
     source="training_platform/catalog/data/software.yaml, which says what was tested with which release",
 )
 def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
-    """Find a chart of the catalogue in a version whose values and objects are untested.
+    """Find a chart in the catalogue with a version whose values and objects are untested.
 
-    A chart from a folder, or one that names no version, passes: its version is unknown.
+    A chart from a folder, or without a version, passes, because its version is unknown.
     """
     chart = release.catalogued
     if chart is None or not chart.tested or release.version is None:
@@ -60,7 +60,7 @@ _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 
 @rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
 def own_labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
-    """Find a resource that supports labels but lacks those of its environment and team."""
+    """Find a resource that supports labels but does not have the labels of its environment and team."""
     labels = resource.labels or {}
     required = {"environment": program.environment}
     if program.team:
@@ -74,7 +74,7 @@ def own_labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
 
 @rule("label-form", ruleset="labels", source="Resource Manager docs, labels; GKE resource_labels")
 def label_form(resource: LabelledView) -> Iterator[Draft]:
-    """Find labels that Google Cloud refuses: those not in lower case, with over 63 characters, or more than 64.
+    """Find labels that Google Cloud refuses: not in lower case, longer than 63 characters, or more than 64 labels.
 
     Letters of other scripts, which Google Cloud accepts, are not checked.
     """
@@ -101,7 +101,7 @@ _HOUSE = "house rule: what holds data or running jobs in production is not delet
     source="house rule: whether an environment is production is a setting, and never guessed from its name",
 )
 def production_said(_: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find an environment whose file does not say whether it is production: no rule for production would apply."""
+    """Find an environment whose file does not say whether it is production. No production rule would apply to it."""
     if program.team is None and program.known("production") and program.production is None:
         message = "the file does not say whether this environment is production"
         allowed = "production: true or production: false under training-platform:environment"
@@ -117,14 +117,14 @@ def cluster_deletion_protection(cluster: ClusterView, program: Program) -> Itera
 
 @rule("filestore-deletion-protection", ruleset="protection", owner="house", source=_HOUSE)
 def filestore_deletion_protection(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find a production Filestore instance that can be deleted, as it can by the provider's default."""
+    """Find a production Filestore instance that can be deleted, which is the provider's default."""
     if not instance.deletion_protection and program.production:
         yield _unprotected(instance, "Filestore instance")
 
 
 @rule("bucket-force-destroy", ruleset="protection", owner="house", source=_HOUSE)
 def bucket_force_destroy(bucket: BucketView, program: Program) -> Iterator[Draft]:
-    """Find a production bucket that is deleted with everything in it."""
+    """Find a production bucket that is deleted together with its objects."""
     if bucket.force_destroy and program.production:
         message = f"bucket {bucket.name} is deleted with everything in it"
         nearest = "deletion_protection: true" if bucket.origin else "false"

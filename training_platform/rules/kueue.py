@@ -1,4 +1,4 @@
-"""Rules of Kueue: quotas of ClusterQueues and Cohorts, flavors and their node pools, labels and annotations of jobs."""
+"""Rules about Kueue: quotas of ClusterQueues and Cohorts, flavors and their node pools, metadata of jobs."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def kueue_quantities(quota: FlavorQuotaView) -> Iterator[Draft]:
 
 @object_rule("kueue-resource-groups", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_resource_groups(view: ObjectView) -> Iterator[Draft]:
-    """Find flavors whose resources differ from their group's, in its order, and names that are in two groups."""
+    """Find flavors whose resources differ from their group's or its order, and names that are in two groups."""
     inputs = view.inputs
     all_resources: list[str | None] = []
     all_flavors: list[str | None] = []
@@ -210,7 +210,7 @@ def kueue_preemption(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("kueue-checks", QUEUE, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_checks(view: ObjectView) -> Iterator[Draft]:
-    """Find admission checks that are repeated, or on flavors that the queue does not have."""
+    """Find repeated admission checks, and admission checks on flavors that the queue does not have."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     flavors: list[str | None] = []
@@ -229,7 +229,7 @@ def kueue_checks(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("kueue-selector", QUEUE, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_selector(view: ObjectView) -> Iterator[Draft]:
-    """Find expressions of a namespace selector whose operator needs values, or takes none."""
+    """Find expressions in a namespace selector whose operator requires values, or does not allow them."""
     inputs = view.inputs
     for index, row in entries(block(inputs, "spec", "namespaceSelector"), "matchExpressions"):
         path = f"spec.namespaceSelector.matchExpressions[{index}].values"
@@ -270,7 +270,7 @@ def kueue_flavor_form(view: ObjectView) -> Iterator[Draft]:
     source="Kueue 0.19.2, CRD of Topology, tried 2026-11-22",
 )
 def kueue_topology_levels(view: ObjectView) -> Iterator[Draft]:
-    """Find levels of a topology that are repeated, or below the host."""
+    """Find levels of a topology that are repeated, or below the host level."""
     inputs = view.inputs
     levels = [string(row, "nodeLabel") for _, row in entries(block(inputs, "spec"), "levels")]
     for index, name in duplicates(levels):
@@ -291,7 +291,7 @@ def kueue_topology_levels(view: ObjectView) -> Iterator[Draft]:
     source="GKE docs, TPU concepts: labels that GKE sets; Kueue ff69552, ResourceFlavor, read 2026-08-22",
 )
 def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool whose slice topology is not the one that its ResourceFlavor selects: its jobs would never start."""
+    """Find a pool whose slice topology differs from the one in its ResourceFlavor. Its jobs would never start."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu":
         return
@@ -315,7 +315,7 @@ def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]
     source="xpk #1173; ray #53914; GKE cluster-autoscaler 7d25050, system labels",
 )
 def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
-    """Find a flavor that selects an accelerator or slice topology that no node can have as a label.
+    """Find a flavor that selects an accelerator or slice topology that no node has as a label.
 
     If a pool has the same topology, ``tpu-topology`` reports the pool.
     """
@@ -350,7 +350,7 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
     source="Kueue v0.19.2, tas_flavor_snapshot.go and its page on topology-aware scheduling, read 2026-11-22; tried",
 )
 def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool that grows with pending pods, in a flavor whose jobs Kueue places only on existing VMs."""
+    """Find a pool that scales up for pending pods, in a flavor whose jobs Kueue places only on existing VMs."""
     flavor = pool.node_labels.get(FLAVOR_LABEL)
     places_jobs = any(view.topology and view.flavor == flavor for view in program.all(FlavorView, "topology"))
     if places_jobs and not pool.queued and pool.least_vms < pool.most_vms:
@@ -370,7 +370,7 @@ def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]
     source="Kueue v0.19.2, ProvisioningRequest admission check; GKE docs, queued provisioning, read 2026-04",
 )
 def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Draft]:
-    """Find a queue that admits jobs to queued nodes without an admission check: nothing would ever scale the pool."""
+    """Find a queue that admits jobs to queued nodes without an admission check. Nothing would ever scale the pool."""
     queued = any(row.flavor == quota.flavor and QUEUED_LABEL in row.node_labels for row in program.all(FlavorView))
     if queued and not quota.checks:
         message = f"queue {quota.queue} has no admission check on {quota.flavor}, whose nodes need ProvisioningRequests"
@@ -383,7 +383,7 @@ def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Dr
     source="GKE docs, queued provisioning: taint of queued nodes, read 2026-04; Cluster Toolkit v1.95.0",
 )
 def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
-    """Find a flavor of queued nodes that does not add a toleration for the taint that GKE puts on them."""
+    """Find a flavor of queued nodes without a toleration for the taint that GKE adds to them."""
     if QUEUED_LABEL in flavor.node_labels and QUEUED_LABEL not in flavor.tolerated:
         message = f"flavor {flavor.flavor} selects queued nodes and does not tolerate their taint"
         yield finding(flavor, "tolerated", message, allowed=f"{QUEUED_LABEL}=true:NoSchedule", nearest=QUEUED_LABEL)
@@ -396,9 +396,9 @@ def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     source="GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21",
 )
 def arm_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
-    """Find a flavor of Arm nodes that does not add a toleration for the taint that GKE puts on them.
+    """Find a flavor of Arm nodes without a toleration for the taint that GKE adds to them.
 
-    GKE gives the toleration to pods that select the architecture.
+    GKE adds the toleration to pods that select the architecture.
     """
     selected = {flavor.node_labels.get(label) for label in ACCELERATOR_LABELS} & _ARM_ACCELERATORS
     if selected and ARCHITECTURE_LABEL not in {*flavor.tolerated, *flavor.node_labels}:
@@ -408,7 +408,7 @@ def arm_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
 
 
 def _flavors(program: Program) -> dict[str | None, FlavorView]:
-    """Return the first flavor of each known name."""
+    """Return the first flavor with each known name."""
     return {row.flavor: row for row in reversed(program.all(FlavorView)) if row.known("flavor")}
 
 
@@ -420,7 +420,7 @@ def _flavors(program: Program) -> dict[str | None, FlavorView]:
     source="Kueue 0.19.2, pkg/controller/jobs/job/job_webhook.go, and its webhook, tried 2026-11-22",
 )
 def partial_admission(view: ObjectView) -> Iterator[Draft]:
-    """Find a minimum parallelism that is not below the job's own, and completions that must equal it but do not."""
+    """Find a minimum parallelism that is not below the parallelism, and completions that differ where they must not."""
     inputs = view.inputs
     annotations = block(inputs, "metadata", "annotations")
     spec = block(inputs, "spec")
@@ -456,10 +456,10 @@ def partial_admission(view: ObjectView) -> Iterator[Draft]:
     source="Kueue v0.19.2, workload_controller.go: one time, from admission, which queued jobs get with their VMs",
 )
 def flex_start_beside_reserved(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a flex-start pool without alerts in a cluster where stuck jobs may hold reserved machines unnoticed.
+    """Find a flex-start pool without alerts in a cluster in which stuck jobs may block reserved machines unnoticed.
 
-    VMs of plain flex-start are created after a job's admission, whenever Google Cloud finds them, so Kueue has to wait;
-    those of queued provisioning are created before it. An alert reports slices that are not ready for an hour.
+    VMs of plain flex-start are created after a job's admission, whenever Google Cloud finds them, so Kueue has to wait.
+    VMs of queued provisioning are created before admission. An alert reports slices that are not ready for an hour.
     """
     channels = (view for view in program.all(LabelledView) if view.type == NOTIFICATION_CHANNEL)
     if not pool.flex_start or pool.queued or any(channels):
@@ -501,7 +501,7 @@ def queued_metadata(view: ObjectView) -> Iterator[Draft]:
 
 
 def _gate_findings(view: ObjectView, value: str | None) -> Iterator[Draft]:
-    """Find the first gate of an annotation that is malformed or repeated."""
+    """Find the first gate in an annotation that is malformed or repeated."""
     gates = [gate.strip() for gate in value.split(",")] if value else []
     for gate in gates:
         if not _GATE.match(gate) or len(gate) > _LONGEST_GATE or gates.count(gate) > 1:
@@ -512,7 +512,7 @@ def _gate_findings(view: ObjectView, value: str | None) -> Iterator[Draft]:
 
 @object_rule("elastic-job", *_QUEUED_JOBS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
 def elastic_job(view: ObjectView) -> Iterator[Draft]:
-    """Find elastic jobs of a kind that cannot be resized, or with partial admission or a topology as well."""
+    """Find elastic jobs of a kind that cannot be resized, or combined with partial admission or a topology."""
     inputs = view.inputs
     annotations = block(inputs, "metadata", "annotations")
     spec = block(inputs, "spec")
@@ -535,7 +535,7 @@ def elastic_job(view: ObjectView) -> Iterator[Draft]:
 
 
 class _PodSet(NamedTuple):
-    """A pod template that Kueue places together: its path, its annotations, and its number of pods if known."""
+    """A pod template whose pods Kueue places together: its path, its annotations, and its number of pods if known."""
 
     path: str
     annotations: Json
@@ -570,7 +570,7 @@ def _pod_sets(inputs: Json) -> Iterator[_PodSet]:
 
 @object_rule("topology-request", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
 def topology_request(view: ObjectView) -> Iterator[Draft]:
-    """Find pods that request two topologies, or slices without a size or with more pods than exist."""
+    """Find pods that request two topologies, or slices without a size or with more pods than the job has."""
     inputs = view.inputs
     pod_sets = list(_pod_sets(inputs))
     if "containers" in block(inputs, "spec"):
@@ -609,7 +609,7 @@ def _slice_findings(view: ObjectView, path: str, annotations: Json, pods: int | 
 
 @object_rule("topology-group", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
 def topology_group(view: ObjectView) -> Iterator[Draft]:
-    """Find pod groups without a topology, and those that are not two sets of pods with the same topology."""
+    """Find pod groups without a topology, and pod groups other than two sets of pods with the same topology."""
     inputs = view.inputs
     groups: dict[str, list[_PodSet]] = defaultdict(list)
     for pod_set in _pod_sets(inputs):
@@ -637,7 +637,7 @@ def topology_group(view: ObjectView) -> Iterator[Draft]:
 
 
 def _layer_findings(view: ObjectView, path: str, annotations: Json, pods: int | None) -> Iterator[Draft]:
-    """Find layers of slices that are malformed, or beside the annotations of a single layer."""
+    """Find layers of slices that are malformed, or combined with the annotations for a single layer."""
     value = string(annotations, _LAYERS)
     if value is None:
         return
@@ -647,7 +647,7 @@ def _layer_findings(view: ObjectView, path: str, annotations: Json, pods: int | 
 
 
 def _are_layers(value: str, pods: int | None) -> bool:
-    """Whether an annotation has layers of slices for some number of pods, None if it is unknown."""
+    """Return True if an annotation contains valid layers of slices for a number of pods, which is None if unknown."""
     try:
         rows = json.loads(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The rules about losses by a change; ``check --base`` judges them, and an acknowledgement names what each takes."""
+"""The rules about losses that a change causes. ``check --base`` reports them, and acknowledgements permit them."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ LOSS_RULES: Mapping[LossKind, Rule] = {
     "opens": OPENS_ACCESS,
     "cost": COSTS_MORE,
 }
-"""The rule of each kind of loss, the gravest first."""
+"""The rule for each kind of loss, the most serious first."""
 
 
 class LossPlace(NamedTuple):
-    """What causes a loss: the dotted path of a stack's field (``.`` is the stack) or a resource, and its new value."""
+    """The cause of a loss: the dotted path of a field (``.`` is the whole stack) or a resource, and its new value."""
 
     stack: str
     path: str | None

@@ -1,4 +1,4 @@
-"""Clusters: network settings, Autopilot, names, accounts and scopes of nodes, and maintenance."""
+"""Rules about clusters: network settings, Autopilot, names, node service accounts and scopes, maintenance."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
     source="GKE docs, about alpha clusters, read 2026-11-29",
 )
 def alpha_cluster(cluster: ClusterView) -> Iterator[Draft]:
-    """Find an alpha cluster in a release channel; GKE neither upgrades it nor keeps it for more than 30 days."""
+    """Find an alpha cluster in a release channel. GKE does not upgrade it and deletes it after 30 days."""
     if cluster.alpha and cluster.release_channel not in (None, "UNSPECIFIED"):
         message = f"an alpha cluster cannot be in release channel {cluster.release_channel}, and ends after 30 days"
         yield finding(cluster, "alpha", message, allowed="no release channel, or no alpha features")
@@ -74,7 +74,7 @@ def alpha_cluster(cluster: ClusterView) -> Iterator[Draft]:
     source="GKE docs: Gateway, Cloud Storage FUSE CSI driver, Stateful HA (general knowledge, not read)",
 )
 def cluster_needs(cluster: ClusterView) -> Iterator[Draft]:
-    """Find features of a cluster without another feature that they need (unverified)."""
+    """Find cluster features that are enabled without another feature that they require (unverified)."""
     has_gateway = cluster.gateway not in (None, "CHANNEL_DISABLED")
     if cluster.networking_mode == ROUTES and (has_gateway or cluster.pods_range):
         message = "a routes-based cluster has neither secondary ranges of pods nor the Gateway API"
@@ -89,9 +89,9 @@ def cluster_needs(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("multi-networking", ruleset="clusters", source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
-    """Find multi-networking without its prerequisites; they are set at creation, so a change replaces the cluster.
+    """Find multi-networking without its prerequisites. These are set at creation, so a change replaces the cluster.
 
-    A cluster without a networking mode is VPC-native.
+    A cluster that sets no networking mode is VPC-native.
     """
     if not cluster.multi_networking:
         return
@@ -105,7 +105,10 @@ def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("default-pool", ruleset="clusters", owner="provider", source=_SCHEMA)
 def default_pool(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a cluster without a default pool to remove, or with a version for the nodes of a removed default pool."""
+    """Find a default pool that is removed but has no initial nodes, and a node version that has no effect or differs.
+
+    A node version has no effect if the default pool is removed. Otherwise it must be the cluster's version at creation.
+    """
     first = cluster.initial_nodes or cluster.pools_inside
     if cluster.remove_default_pool and not cluster.autopilot and first < 1:
         message = "the default pool is removed after creation, but initial_node_count is not at least 1"
@@ -134,7 +137,7 @@ def default_max_pods(cluster: ClusterView) -> Iterator[Draft]:
 
 
 def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
-    """Find a number of pods per node, ``max_pods`` of a view, that GKE does not support."""
+    """Find a number of pods per node, the view's ``max_pods``, that GKE does not support."""
     low, high = MAX_PODS
     if not low <= pods <= high:
         nearest = min(max(pods, low), high)
@@ -143,7 +146,7 @@ def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
 
 
 def surge_beyond(view: View, surge: int | None, unavailable: int | None) -> Iterator[Draft]:
-    """Find numbers of nodes in surge upgrades, ``max_surge`` and ``max_unavailable`` of a view, that GKE refuses."""
+    """Find surge upgrade settings, the view's ``max_surge`` and ``max_unavailable``, that GKE refuses."""
     together = (surge or 0) + (unavailable or 0)
     if surge == 0 and not unavailable:
         message = "surge upgrades may neither add a node nor take one down"
@@ -189,7 +192,7 @@ def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
     source="keras kinetic #305; zone tables of the pricing calculator, read 2026-08-10",
 )
 def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a default pool of a machine type that its zone does not offer; a warning, since lists of zones age."""
+    """Find a default pool's machine type that its zone does not offer; a warning, as zone lists become outdated."""
     zone = cluster.location
     if not is_zone(zone) or cluster.autopilot:
         return
@@ -217,7 +220,7 @@ def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("inline-pools", ruleset="together", across=True, source=f"{_SCHEMA}, resource_container_cluster.go")
 def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find inline pools in a cluster that also has NodePool resources: each update undoes the other."""
+    """Find inline pools in a cluster that also has NodePool resources. Each update would undo the other."""
     if cluster.inline_pools and not all(isinstance(pool, InlinePoolView) for pool in pools_of(cluster, program)):
         message = (
             f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, and others as NodePool resources"
@@ -237,7 +240,7 @@ def autopilot_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 @rule("routes-max-pods", ruleset="together", across=True, source=f"{_SCHEMA}, max_pods_per_node")
 def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a pool that sets its pods per node although its cluster is not VPC-native."""
+    """Find a pool that sets its number of pods per node although its cluster is not VPC-native."""
     if cluster.networking_mode != ROUTES:
         return
     for pool in pools_of(cluster, program):
@@ -278,7 +281,7 @@ def workload_identity(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("workload-pool", ruleset="together", across=True, source=f"{_PROVIDER}; cloud-foundation-fabric")
 def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a workload pool of another project than the cluster's."""
+    """Find a workload pool that belongs to a different project than the cluster."""
     if not cluster.workload_pool or not cluster.project:
         return
     expected = f"{cluster.project}.svc.id.goog"
@@ -294,12 +297,12 @@ def workload_pool(cluster: ClusterView) -> Iterator[Draft]:
     source=f"{_PROVIDER}, oauth_scopes; third-party notes of 2026",
 )
 def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find nodes whose OAuth scopes do not allow writes to storage: checkpoints fail whatever IAM allows."""
+    """Find nodes whose OAuth scopes do not allow writing to storage. Checkpoints then fail regardless of IAM."""
     yield from narrow_scopes(pool)
 
 
 def narrow_scopes(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
-    """Yield a draft if the OAuth scopes of nodes do not allow writes to storage."""
+    """Yield a draft if the OAuth scopes of nodes do not allow writing to storage."""
     if WRITING_SCOPES.isdisjoint(pool.scopes):
         if pool.scopes:
             message = "OAuth scopes do not let pods write to Cloud Storage; a later change replaces the pool"
@@ -315,12 +318,12 @@ def narrow_scopes(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
     source="GKE docs, hardening; terraform-provider-google issues",
 )
 def node_account(pool: NodePoolView) -> Iterator[Draft]:
-    """Find nodes that run as the default Compute account, which new organisations disable."""
+    """Find nodes that run as the default Compute Engine service account, which new organisations disable."""
     yield from default_account(pool)
 
 
 def default_account(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
-    """Yield a draft if nodes run as the default Compute account."""
+    """Yield a draft if nodes run as the default Compute Engine service account."""
     if pool.service_account in (None, "", "default"):
         message = "the nodes run as the default Compute account, which may be disabled or without roles"
         yield finding(pool, "service_account", message, allowed="an account for nodes, with its roles")
@@ -334,7 +337,7 @@ def default_account(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft
     source="GKE docs, hardening: least-privilege node accounts",
 )
 def node_account_roles(account: AccountView, program: Program) -> Iterator[Draft]:
-    """Find a service account of nodes, created by this program, without the roles that nodes need."""
+    """Find a node service account, created by this program, without the roles that nodes need."""
     if program.once(_node_accounts).isdisjoint((account.email, account.name)):
         return
     grants = (grant for grant in program.all(RoleGrantView) if grant.known("account"))
@@ -365,7 +368,7 @@ OLD_LONGEST = timedelta(days=30)
 def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
     """Find a maintenance window that ends before it starts, or gives GKE less time than it requires.
 
-    GKE requires 48 hours in windows of at least 4; sources disagree whether in every 32 days or in every 92.
+    GKE requires 48 hours in windows of at least 4 hours. Sources disagree whether this is per 32 days or per 92 days.
     """
     window = cluster.window
     if window is None:
@@ -402,7 +405,10 @@ _WEEKDAY = re.compile(r"(?P<ordinal>[+-]?[0-9]{0,2})(?P<day>[A-Z]+)")
 
 
 def _in_standard_form(recurrence: str) -> str | None:
-    """Return an RRULE with its frequency and weekdays as RFC 5545 spells them, "" if unclear, None if it does so."""
+    """Return an RRULE with its frequency and weekdays as RFC 5545 writes them.
+
+    The result is "" if the rule is unclear, and None if it is already in this form.
+    """
     parts = dict(part.partition("=")[::2] for part in recurrence.removeprefix("RRULE:").split(";"))
     frequency = parts.get("FREQ", "")
     if frequency not in _FREQUENCIES:
@@ -420,7 +426,7 @@ def _in_standard_form(recurrence: str) -> str | None:
 
 @rule("maintenance-exclusion", ruleset="clusters", source=_SOURCE)
 def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
-    """Find maintenance exclusions that end before they start, are too long, or are more than GKE allows.
+    """Find maintenance exclusions that end before they start, that are too long, or that exceed GKE's number.
 
     An exclusion of all upgrades lasts at most 90 days; older sources say 30.
     """
@@ -444,7 +450,7 @@ def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
 
 
 def _time(text: str | None) -> datetime | None:
-    """Return a time with its time zone; None for any other string."""
+    """Return a time with its time zone, or None for any other string."""
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:

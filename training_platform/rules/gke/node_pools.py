@@ -1,4 +1,4 @@
-"""Node pools by themselves: names, how they scale, are upgraded, replaced and placed."""
+"""Rules about single node pools: their names, and how they are scaled, upgraded, replaced and placed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pool_name(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("pool-counts", ruleset="pools", owner="provider", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node counts that exclude each other, and (a warning) a fixed count together with autoscaling."""
+    """Find node counts that exclude each other, and (a warning) a fixed count combined with autoscaling."""
     zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
     total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
     if zonal and total:
@@ -50,7 +50,7 @@ def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("pool-bounds", ruleset="pools", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_bounds(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a minimum number of nodes above the maximum."""
+    """Find a minimum number of nodes that is above the maximum."""
     for low, high in (("min_nodes", "max_nodes"), ("total_min_nodes", "total_max_nodes")):
         minimum = getattr(pool, low)
         maximum = getattr(pool, high)
@@ -70,7 +70,8 @@ def max_pods(pool: NodePoolView) -> Iterator[Draft]:
 def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that may have more VMs in a zone than GKE's documented limit.
 
-    Slices pass, since Google lists larger ones; GKE may accept more VMs of other machines too, as sources on A4 say.
+    Slices pass, because Google lists larger ones. According to sources about A4, GKE may also accept more VMs of other
+    machine types.
     """
     vms_per_zone = pool.most_vms // pool.zone_count
     if vms_per_zone > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
@@ -81,7 +82,7 @@ def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="catalogue", source=_LIMITS)
 def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a cluster whose pools may reach more VMs than GKE supports by default, or at all."""
+    """Find a cluster whose pools may have more VMs than GKE supports by default or at all."""
     nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
     if nodes <= NODES_BY_DEFAULT:
         return
@@ -95,7 +96,7 @@ def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 @rule("surge-upgrades", ruleset="pools", source=SURGE_SOURCE)
 def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find surge upgrades that may touch no node, or more nodes at once than GKE upgrades."""
+    """Find surge upgrades that may upgrade no node, or more nodes at a time than GKE does."""
     if pool.upgrades and pool.upgrade_strategy in (None, "SURGE"):
         yield from surge_beyond(pool, pool.max_surge, pool.max_unavailable)
 
@@ -106,7 +107,7 @@ def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE API v1beta1, BlueGreenSettings and its rollout policies (discovery document), read 2026-11-22",
 )
 def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
-    """Find blue-green upgrades with a share or a wait outside its range, and settings without effect.
+    """Find blue-green upgrades with a percentage or a wait that is out of range, and settings without effect.
 
     Document rules check which settings exclude each other.
     """
@@ -143,9 +144,9 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
 )
 def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrades of reserved TPUs or GPUs that need more VMs than the pool's maximum; quota is charged for them.
+    """Find upgrades of reserved TPUs or GPUs that need more VMs than the pool's maximum. Quota is charged for them.
 
-    A multi-host slice is recreated as a whole and needs no extra VMs.
+    A multi-host slice is recreated as a whole and needs no additional VMs.
     """
     machine = pool.machine
     if machine is None or machine.accelerator is None or not pool.upgrades:
@@ -167,7 +168,7 @@ def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE docs, TPUs in GKE: a multi-host slice is repaired and upgraded as a whole",
 )
 def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find surge settings on a multi-host slice: GKE recreates all of its hosts together."""
+    """Find surge settings on a multi-host slice, whose hosts GKE always recreates together."""
     if pool.hosts > 1 and pool.max_surge:
         message = f"GKE recreates the {pool.hosts} hosts of a slice together, whatever max_surge says"
         yield finding(pool, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
@@ -180,7 +181,7 @@ def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
 )
 def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool that Pulumi deletes only after it creates the replacement: name and capacity are not free before."""
+    """Find a pool that Pulumi replaces before deleting it. Its name and capacity are not free until it is deleted."""
     if pool.replaced_first is not False:
         return
     machine = pool.machine
@@ -195,7 +196,7 @@ def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("system-pool", ruleset="together", across=True, source="GKE docs, GPUs and ProvisioningRequest")
 def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a cluster without a pool where controllers, their webhooks and system pods can always run."""
+    """Find a cluster without a pool on which controllers, their webhooks and system pods can always run."""
     pools = pools_of(cluster, program)
     if not pools or cluster.autopilot or not cluster.remove_default_pool or cluster.inline_pools:
         return
@@ -224,7 +225,7 @@ def system_pool(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     source="house rule: Kueue and JobSet refuse all jobs while their webhooks have no node",
 )
 def system_pool_shared(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a production cluster where pods of teams can fill the system pool, and leave controllers no room."""
+    """Find a production cluster in which teams' pods can fill the system pool and leave no room for controllers."""
     system = [pool for pool in pools_of(cluster, program) if pool.pool == SYSTEM_NAME]
     if not program.production or not system or SYSTEM_TAINT[0] in {taint.key for taint in system[0].taints}:
         return
@@ -273,7 +274,7 @@ def placement_machine(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("placement-size", ruleset="placement", source=_CA)
 def placement_size(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool with compact placement that may grow beyond the VMs that Google Cloud places together."""
+    """Find a pool with compact placement that may have more VMs than Google Cloud places together."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.compact_max_nodes is None:
         return
@@ -289,8 +290,8 @@ def placement_size(pool: NodePoolView) -> Iterator[Draft]:
 def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
     """Find compact placement with queued provisioning, or with flex-start on GPU machines without RDMA.
 
-    It is a warning with a reservation: VMs consume one only with the placement policy that the reservation has, and GKE
-    creates another unless the pool names it. xpk's A3 Mega pools failed so.
+    With a reservation it is a warning: VMs use a reservation only if they have the same placement policy, and GKE
+    creates a different policy unless the pool names one. xpk's A3 Mega pools failed for this reason.
     """
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.kind != "gpu":
@@ -309,7 +310,7 @@ def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("workload-policy-missing", ruleset="placement", source=f"{_TOOLKIT}; GKE docs, TPU Ironwood")
 def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
-    """Find hosts that need a workload policy to be joined, but have none."""
+    """Find hosts that can only be joined by a workload policy but have none."""
     machine = pool.machine
     if machine is None or not machine.workload_policy or pool.policy:
         return
@@ -322,7 +323,7 @@ def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("nvlink-domain", ruleset="placement", severity="warning", source="Cluster Toolkit v1.95.0, gke-a4x")
 def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool that is not one whole NVLink domain: its GPUs would communicate over the network."""
+    """Find a pool that is not one whole NVLink domain. Its GPUs would communicate over the network."""
     machine = pool.machine
     gpus = chips_in(machine.nvlink_domain) if machine is not None and machine.nvlink_domain else None
     if machine is None or not gpus:
@@ -340,7 +341,7 @@ def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     source="vllm ci-infra #547, against Cluster Toolkit v1.95.0, resource-policy/outputs.tf",
 )
 def workload_policy_drift(pool: NodePoolView) -> Iterator[Draft]:
-    """Find type COMPACT with a workload policy, which may replace the slice on each update; sources disagree."""
+    """Find type COMPACT with a workload policy, which may replace the slice at each update; sources disagree."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu" or not machine.workload_policy or pool.placement_type != COMPACT:
         return
@@ -403,7 +404,7 @@ def placement_policy(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("provision-only-pool", ruleset="together", when="policy", across=True, source=_TOOLKIT)
 def provision_only_pool(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool of a provision-only policy with queued provisioning or without a named reservation."""
+    """Find a pool with a provision-only policy that has queued provisioning or no named reservation."""
     policy = program.once(_policies).get(pool.policy) if pool.policy else None
     if policy is None or policy.topology_mode != PROVISION_ONLY:
         return

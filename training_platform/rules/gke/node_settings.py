@@ -1,4 +1,4 @@
-"""Nodes by themselves: machine types and their zones, images and drivers, GPU sharing, disks, labels, accounts."""
+"""Rules about nodes: machine types and their zones, images, drivers, GPU sharing, disks, labels, service accounts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PAGES_OF_LARGE = 0.8
 
 @rule("node-image", ruleset="nodes", source=_SCHEMA)
 def node_image(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node features that lack another feature or image that they depend on: gVNIC, image streaming, COS."""
+    """Find node features without another feature or image that they require: gVNIC, image streaming, COS."""
     image = pool.image_type or COS
     if pool.fast_socket and not pool.gvnic:
         yield finding(pool, "fast_socket", "fast socket needs gVNIC", allowed="gvnic enabled", nearest="gvnic enabled")
@@ -71,7 +71,7 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-sysctls", ruleset="nodes", when="sysctls", source=_SYSCTLS)
 def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a kernel parameter out of its bounds, and (a warning: lists age) one that GKE does not set."""
+    """Find a kernel parameter that is out of range, and (a warning, as lists age) one that GKE does not set."""
     bounds = fields_at(COMPUTE_CLASS, "spec.priorities.nodeSystemConfig.linuxNodeConfig.sysctls")
     for name, value in sorted(pool.sysctls.items()):
         if name not in bounds:
@@ -96,7 +96,7 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
     source="arithmetic; GKE docs, node system configuration: 60 % below 30 GB, else 80 % (general knowledge, not read)",
 )
 def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
-    """Find huge pages that take more than a machine's memory, or (a warning) a larger share of it than GKE allows."""
+    """Find huge pages that exceed a machine's memory, or (a warning) the percentage of it that GKE allows."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     pages_gib = (pool.huge_pages_2m or 0) / 512 + (pool.huge_pages_1g or 0)
     if machine is None or not pages_gib:
@@ -112,7 +112,7 @@ def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("gpu-driver-image", ruleset="nodes", when="driver", severity="warning", source=f"{_SCHEMA}; (inferred)")
 def gpu_driver_image(pool: NodePoolView) -> Iterator[Draft]:
-    """Find driver version LATEST on an image that supports only the default one."""
+    """Find driver version LATEST on an image that supports only the default version."""
     if pool.driver == "LATEST" and (pool.image_type or COS).upper() != COS:
         message = f"driver LATEST needs image {COS}, but the image is {pool.image_type}"
         yield finding(pool, "driver", message, allowed="DEFAULT", nearest="DEFAULT")
@@ -146,7 +146,7 @@ def gpu_sharing(pool: NodePoolView) -> Iterator[Draft]:
     source="Compute docs, general-purpose machine family (general knowledge, not read)",
 )
 def e2_features(pool: NodePoolView) -> Iterator[Draft]:
-    """Find features that E2 machines lack, and an Intel CPU platform of AMD's machines (unverified)."""
+    """Find features that E2 machines do not support, and an Intel CPU platform on AMD machines (unverified)."""
     machine = pool.machine_type or ""
     if machine.startswith("e2-"):
         features = {
@@ -175,9 +175,9 @@ def confidential_gpu(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("boot-disk-settings", ruleset="nodes", source=f"{_SCHEMA}; {_CA}")
 def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a boot disk with performance or storage pools that its type does not support.
+    """Find a boot disk with performance settings or a storage pool that its type does not support.
 
-    Document rules check a disk that is written in both spellings.
+    Document rules report a disk that is set both in ``boot_disk`` and in the older fields.
     """
     kind = pool.disk_type or "not set"
     if pool.provisioned and kind != SPEED_DISK:
@@ -190,7 +190,7 @@ def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-labels", ruleset="nodes", source=f"{_SCHEMA}, labels; Cluster Toolkit v1.95.0")
 def node_labels(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node labels that Kubernetes reserves or refuses, and (a warning) those that GKE sets itself."""
+    """Find node labels that Kubernetes reserves or refuses, and (a warning) labels that GKE sets itself."""
     for key, value in pool.node_labels.items():
         prefix = key.partition("/")[0] if "/" in key else ""
         if prefix in RESERVED or prefix.endswith(_BELOW_RESERVED):
@@ -215,7 +215,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
 )
 def node_taints(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a duplicate taint, such as the one that GKE adds to every GPU pool."""
+    """Find a duplicate taint, such as one that repeats the taint that GKE adds to every GPU pool."""
     for taint in dict.fromkeys(pool.taints):
         if pool.taints.count(taint) > 1:
             message = f"the nodes already have taint {taint.key} with effect {taint.effect}"
@@ -232,7 +232,7 @@ def node_tags(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("graceful-shutdown", ruleset="nodes", when="shutdown_seconds", source=f"{_SCHEMA}, kubelet_config")
 def graceful_shutdown(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a shutdown grace period on VMs that are not spot, or outside its range."""
+    """Find a shutdown grace period on VMs that are not spot, or one that is out of range."""
     seconds = pool.shutdown_seconds
     low, high = SHUTDOWN_SECONDS
     if not seconds:
@@ -262,7 +262,7 @@ _GPUS_OF_TWO_SOCKETS = 8
     "Google's machines with 8 GPUs it is inferred",
 )
 def numa_policy(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a kubelet that refuses pods on both sockets of a VM, as all pods with more than half of its GPUs are."""
+    """Find a kubelet that refuses pods on both sockets of a VM, which includes all pods with over half of its GPUs."""
     if pool.numa_policy != "single-numa-node":
         return
     machine = pool.machine
@@ -288,7 +288,7 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool without a machine type, or with one that is not in the catalogue.
 
-    The finding is an error if the name looks misspelt: the catalogue has every size of the families with accelerators.
+    It is an error if the name looks misspelled. The catalogue contains every size of the families with accelerators.
     """
     name = pool.machine_type
     if name is None:
@@ -306,7 +306,7 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("machine-zone", ruleset="machines", severity="warning", source=_ZONES)
 def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a zone that is not known to offer the machine type; a warning, since lists of zones age."""
+    """Find a zone that is not known to offer the machine type; a warning, because zone lists become outdated."""
     machine = pool.machine
     if machine is None:
         return
@@ -328,7 +328,7 @@ def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gke-node-pool; terraform-provider-google-beta 93c65b2, node_locations",
 )
 def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a zone of a pool outside the cluster's region, and a pool of TPUs or GPUs without zones."""
+    """Find a pool's zone outside the cluster's region, and a TPU or GPU pool without zones."""
     machine = pool.machine
     region = region_of(pool.location)
     accelerated = machine is not None and machine.accelerator is not None
@@ -354,14 +354,14 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
 
 
 def listed(machine: MachineType, zone: str) -> bool:
-    """Whether a zone is known to offer a machine; if the catalogue has only regions, whether its region does."""
+    """Return True if a zone is known to offer a machine; if the catalogue lists only regions, its region decides."""
     if machine.zones or not machine.regions:
         return zone not in machine.missing_zones and (not machine.zones or zone in machine.zones)
     return region_of(zone) in machine.regions
 
 
 def where_offered(machine: MachineType, region: str) -> str:
-    """Return the zones of a region that offer a machine, if any, and the other regions that do."""
+    """Return the zones of a region that offer a machine, if any, and the other regions that offer it."""
     here = enumeration([zone for zone in machine.zones if region_of(zone) == region])
     elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, max_names=40)
     return "; ".join(part for part in (here, f"regions {elsewhere}" if elsewhere else "") if part)
@@ -376,7 +376,7 @@ def where_offered(machine: MachineType, region: str) -> str:
     source="house rule: images of 10 to 20 GB start at once; GKE docs, image streaming, limitations, read 2026-11-23",
 )
 def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Draft]:
-    """Find an image repository in another region than the nodes: they pull whole images and do not stream them."""
+    """Find an image repository in another region than the nodes, which then pull whole images instead of streaming."""
     if repository.format != "DOCKER" or repository.mode not in (None, "STANDARD_REPOSITORY"):
         return
     # A remote repository of the same name caches the same images.

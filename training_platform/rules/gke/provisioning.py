@@ -1,4 +1,4 @@
-"""How pools get VMs: on demand, spot, flex-start, queued provisioning, and the reservations of the same program."""
+"""Rules about how pools get VMs: on-demand, spot, flex-start, queued provisioning, and the program's reservations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN_SECONDS = (30, 120 * DAY)
 
 @rule("one-provisioning-model", ruleset="consumption", source=f"{_TOOLKIT}; xpk 367c838")
 def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool with two provisioning models; queued provisioning combines only with flex-start."""
+    """Find a pool with two provisioning models. Queued provisioning can only be combined with flex-start."""
     models = [name for name in ("spot", "flex_start", "queued") if getattr(pool, name)]
     if "spot" in models and len(models) > 1:
         message = f"{' and '.join(models).replace('_', '-')} exclude each other"
@@ -36,7 +36,7 @@ def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
 def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
     """Find flex-start or queued VMs without affinity NO_RESERVATION, or spot VMs with an affinity to reservations.
 
-    Spot VMs without an affinity are deployed daily; only the Toolkit says that GKE refuses them with one.
+    Spot VMs without an affinity are commonly deployed. Only the Toolkit says that GKE refuses them with an affinity.
     """
     affinity = pool.consume_reservation
     spot = pool.capacity == "spot"
@@ -67,7 +67,7 @@ def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
 )
 def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
-    """Find TPUs with affinity to any reservation: TPUs are known to consume a reservation only by name."""
+    """Find TPUs with affinity to any reservation. TPUs are known to use a reservation only by name."""
     machine = pool.machine
     if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
         message = f"{machine.name} consumes a reservation only by name: its slices would be created on demand, or never"
@@ -91,7 +91,7 @@ def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("flex-start-repair", ruleset="consumption", when="flex_start", source=f"{_TOOLKIT}; xpk 367c838")
 def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a flex-start pool with node auto-repair, whether written or by the default of its management block."""
+    """Find a flex-start pool with node auto-repair, either set explicitly or by the default of its management block."""
     if pool.flex_start and pool.auto_repair:
         yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
 
@@ -123,7 +123,7 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
     source="house rule: who pays for VMs on demand decides when they stop; GKE cluster-autoscaler 7d25050",
 )
 def max_run_on_demand(pool: NodePoolView) -> Iterator[Draft]:
-    """Find VMs on demand or of a reservation that a maximum run duration deletes with the jobs on them."""
+    """Find on-demand or reserved VMs with a maximum run duration, which deletes them with the jobs on them."""
     if pool.max_run_seconds and not pool.flex_start and not pool.queued and not pool.spot:
         message = f"each VM is deleted {pool.max_run_seconds:,} seconds after its start, whatever runs on it"
         yield finding(pool, "max_run_seconds", message, allowed="none, or flex-start")
@@ -159,7 +159,7 @@ def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("location-policy-any", ruleset="consumption", severity="warning", source=f"xpk 367c838; {_TOOLKIT}")
 def location_policy_any(pool: NodePoolView) -> Iterator[Draft]:
-    """Find scarce VMs that the autoscaler spreads over zones: a job of several VMs would wait for the scarcest zone."""
+    """Find scarce VMs that the autoscaler spreads over zones. A job of several VMs would wait for the scarcest zone."""
     machine = pool.machine
     several = pool.capacity in ("spot", "flex-start") or len(pool.zones) > 1
     if machine is None or machine.accelerator is None or not several or not pool.autoscales:
@@ -191,7 +191,7 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
 )
 def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrade settings of a flex-start pool: GKE overwrites them, and every preview shows a difference."""
+    """Find upgrade settings of a flex-start pool. GKE overwrites them, so every preview shows a difference."""
     if pool.capacity == "flex-start" and pool.upgrades and "upgradeSettings" not in (pool.ignored or ()):
         message = "GKE sets its own upgrade settings on flex-start pools, and each preview would show them as a change"
         allowed = "no upgrade_settings"
@@ -210,7 +210,7 @@ def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
 )
 def queued_label(pool: NodePoolView) -> Iterator[Draft]:
-    """Find queued nodes without the label by which flavors select them: GKE sets only the taint."""
+    """Find queued nodes without the label with which flavors select them. GKE sets only the taint."""
     if pool.queued and pool.node_labels.get(QUEUED_LABEL) != "true":
         message = f"label {QUEUED_LABEL} is not set, and GKE does not set it"
         yield finding(pool, "node_labels", message, allowed=f"{QUEUED_LABEL}: true", nearest=f"{QUEUED_LABEL}: true")
@@ -223,7 +223,7 @@ def queued_label(pool: NodePoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, reservation data checks",
 )
 def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a reservation's block on a pool without zones, and a sub-block without its block."""
+    """Find a reservation block on a pool without zones, and a sub-block without its block."""
     path = pool.reservation_path or ""
     if "/reservationSubBlocks/" in path and "/reservationBlocks/" not in path:
         message = "a sub-block is named without its block"
@@ -244,7 +244,7 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
     source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",
 )
 def host_maintenance(pool: NodePoolView) -> Iterator[Draft]:
-    """Find periodic host maintenance on VMs that are not reserved; reports disagree on what then fails."""
+    """Find periodic host maintenance on VMs that are not reserved. Reports disagree on what fails."""
     if pool.maintenance == "PERIODIC" and pool.capacity != "reservation":
         message = f"periodic host maintenance on {pool.capacity} VMs is reported to end in a scheduling error"
         yield finding(pool, "maintenance", message, allowed="none, unless the reservation has it", nearest="AS_NEEDED")
@@ -256,7 +256,7 @@ _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
 
 @rule("reservation-fits", ruleset="reservations", across=True, source=f"{_CA}, reservation matcher")
 def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool that does not match its reservation of this program: its nodes would never be created."""
+    """Find a pool that does not match its reservation in this program. Its nodes would never be created."""
     reservation = _reservation_of(pool, program)
     if reservation is None:
         return
@@ -284,7 +284,7 @@ def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source=f"{_CA}; {_TOOLKIT_POOL}: its default",
 )
 def reservation_room(reservation: ReservationView, program: Program) -> Iterator[Draft]:
-    """Find a reservation with too few VMs for the maximum of its pools, or for their surge upgrades."""
+    """Find a reservation with too few VMs for its pools at their maximum, or for their surge upgrades."""
     pools = [pool for pool in program.all(NodePoolView) if _reservation_of(pool, program) is reservation]
     count = reservation.count if pools else None
     if count is None:
@@ -309,7 +309,7 @@ def reservation_room(reservation: ReservationView, program: Program) -> Iterator
     source="Cluster Toolkit v1.95.0: block labels of A3 High, A3 Mega, A3 Ultra, A4 and A4X; for others none was read",
 )
 def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a reservation's block for machines whose reservations are not known to have blocks."""
+    """Find a reservation block for machines whose reservations are not known to have blocks."""
     machine = pool.machine
     if machine is not None and not has_blocks(machine) and "/reservationBlocks/" in (pool.reservation_path or ""):
         message = f"reservations of {machine.name} are not known to have blocks"
@@ -323,7 +323,7 @@ def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_CA}; GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21",
 )
 def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a future reservation for a pool with a minimum of VMs: a pool created before it opens ends in an error."""
+    """Find a future reservation for a pool with a minimum above 0. Creating the pool before it starts is an error."""
     opens = pool.node_labels.get(RESERVED_LABELS[0])
     min_vms = pool.total_min_nodes or pool.min_nodes or 0
     if opens and min_vms:
@@ -332,7 +332,7 @@ def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:
 
 
 def _other_differences(pool: NodePoolView, reservation: ReservationView) -> Iterator[Draft]:
-    """Find differences between VMs of one machine type; a reservation may leave out what comes with the type."""
+    """Find differences between VMs of one machine type. A reservation may leave out what the type includes."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     attached = machine is not None and machine.kind == "cpu"
     gpus = (pool.accelerator_type, pool.accelerator_count)

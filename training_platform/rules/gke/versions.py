@@ -1,4 +1,4 @@
-"""Versions: of GKE (floors of machines and features, release channels, pools), and of charts that must match.
+"""Rules about versions: of GKE (minimum versions, release channels, pools), and of charts that must match.
 
 Versions are compared as numbers: ``1.34.1-gke.2541000`` is (1, 34, 1, 2541000).
 """
@@ -30,15 +30,15 @@ QUEUED_TPU_SHIPPED = (1, 35)
 MOST_MINORS_OLDER = 2
 SLICE_CONTROLLER = "1.35.0-gke.274500"
 OFFERED = {"EXTENDED": "1.31"}
-"""The oldest minor version of new clusters by release channel, if it is not ``OLDEST``."""
+"""The oldest minor version of new clusters for each release channel in which it is not ``OLDEST``."""
 OLDEST = "1.34"
 NEWEST = "1.37"
-"""The newest minor version of any channel, which is in Rapid."""
+"""The newest minor version of all channels, which is in Rapid."""
 
 
 @rule("gke-floor", ruleset="versions", across=True, source=_GKE)
 def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a GKE version that does not support the machine type, or its provisioning model, yet."""
+    """Find a GKE version that does not support the machine type or its provisioning model yet."""
     machine = pool.machine
     if machine is None or not machine.minimum_gke:
         return
@@ -59,7 +59,7 @@ def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gpu_direct.tf, read 2026-06-25",
 )
 def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find GPUDirect networks on a GKE version without working GPUDirect: training would use one interface."""
+    """Find GPUDirect networks on a GKE version without working GPUDirect. Training would use only one interface."""
     machine = pool.machine
     if machine is None or not pool.nics or not machine.gpudirect_minimum_gke:
         return
@@ -88,7 +88,7 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("auto-provisioning-floor", ruleset="versions", across=True, source=_GKE)
 def auto_provisioning_floor(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a GKE version that does not auto-provision an accelerator, or does not install its driver, yet."""
+    """Find a GKE version that does not auto-provision an accelerator yet, or does not install its driver yet."""
     for limit, machines in view.accelerators():
         if machines[0].kind == "gpu":
             subject = f"the driver of auto-provisioned {limit.resource}"
@@ -133,7 +133,7 @@ def channel_upgrades(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="terraform-provider-google issues; cloud-foundation-fabric, gke modules",
 )
 def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
-    """Find an exact GKE version in a release channel, which drops it after some weeks."""
+    """Find an exact GKE version in a release channel, which removes the version after some weeks."""
     version = parse(cluster.version)
     if version and len(version) == FULL and cluster.release_channel not in (None, "UNSPECIFIED"):
         message = f"{cluster.version} can be created only as long as channel {cluster.release_channel} offers it"
@@ -151,9 +151,9 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     source="GKE release notes, available minor versions by channel, copy with 1.37 in Rapid, read 2026-11-22",
 )
 def version_offered(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a GKE version that GKE does not offer for new clusters, or that is newer than any of this table.
+    """Find a GKE version that is not offered for new clusters or that is newer than all versions in this table.
 
-    A running cluster may have a later version than its file says.
+    A running cluster may have a later version than its file.
     """
     written = parse(cluster.version)
     if written and written[:2] > (parse(NEWEST) or ()):
@@ -179,7 +179,7 @@ def version_offered(cluster: ClusterView) -> Iterator[Draft]:
     source="general knowledge of Kubernetes' version skew; two minor versions are (unverified)",
 )
 def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find nodes newer than their control plane, or (a warning, as no source was read) far older."""
+    """Find nodes that are newer than their control plane, or (a warning, as no source was read) far older."""
     nodes = parse(pool.version)
     cluster = cluster_of(pool, program) if nodes else None
     control = parse(cluster.version) if cluster else None
@@ -209,7 +209,10 @@ def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="xpk #900 and notes of 2026, against Cluster Toolkit v1.95.0, examples/gke-consumption-options",
 )
 def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find queued provisioning of TPUs: refused without flex-start; with it, sources disagree from GKE 1.35 on."""
+    """Find queued provisioning of TPUs, which is refused without flex-start.
+
+    With flex-start, sources disagree from GKE 1.35 on.
+    """
     machine = pool.machine
     if not pool.queued or machine is None or machine.kind != "tpu":
         return
@@ -257,7 +260,7 @@ def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]
 
 
 def _floor(view: View, version: str | None, floor: str, subject: str, cluster: ClusterView | None) -> Iterator[Draft]:
-    """Find a version below a floor; a note if the release channel decides it, and may still offer an older one."""
+    """Find a version below the minimum; a note if the release channel decides and may still offer an older version."""
     severity = below(version, floor)
     if severity:
         message = f"{subject} needs GKE {floor}, but the version is {version}"
@@ -272,7 +275,7 @@ def _floor(view: View, version: str | None, floor: str, subject: str, cluster: C
 
 
 def _deciding(pool: NodePoolView, program: Program) -> ClusterView | None:
-    """Return the cluster whose channel decides the version of a pool's nodes; None if the pool has a version."""
+    """Return the cluster whose channel determines the version of a pool's nodes; None if the pool sets a version."""
     return None if pool.version is not None else cluster_of(pool, program)
 
 
@@ -286,17 +289,17 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9})(?:-gke\.(\d{1,9}))?)?
 
 @lru_cache(maxsize=4096)
 def parse(version: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of a full version or a prefix; None for ``latest`` and any other string."""
+    """Return the numbers of a full version or a prefix, or None for ``latest`` and any other string."""
     match = _VERSION.match((version or "").rstrip("."))
     return tuple(int(part) for part in match.groups() if part is not None) if match else None
 
 
 @lru_cache(maxsize=4096)
 def below(version: str | None, floor: str) -> Severity | None:
-    """Return the severity of a version below a floor; None if it is not, or may not be.
+    """Return the severity of a version below the minimum; None if it is not below, or might not be.
 
-    A full version is an error. A prefix (``1.30``) whose versions are all below the floor is a warning: GKE picks the
-    newest that fits, and a release channel moves on.
+    A full version below the minimum is an error. A prefix (``1.30``) whose versions are all below it is a warning: GKE
+    chooses the newest matching version, and a release channel adds newer ones.
     """
     numbers = parse(version)
     floor_numbers = parse(floor)
@@ -306,7 +309,10 @@ def below(version: str | None, floor: str) -> Severity | None:
 
 
 def floor_of(floors: Iterable[str], version: str | None) -> str | None:
-    """Return the floor for a version from the floors of several minor versions; later minor versions have none."""
+    """Return the minimum that applies to a version, from the minimums of several minor versions, or None.
+
+    Minor versions later than all of these have no minimum.
+    """
     ordered = sorted(floors, key=lambda floor: parse(floor) or ())
     numbers = parse(version)
     if numbers is None or not ordered:

@@ -1,4 +1,4 @@
-"""Jobs, JobSets and LeaderWorkerSets: comparisons of their webhooks; TPU jobs against the VMs of their topology."""
+"""Rules about Jobs, JobSets and LeaderWorkerSets: their webhooks' comparisons, and TPU jobs with their topologies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_PARALLEL: Final = 100_000  # pods of an Indexed job at a time: pkg/apis/ba
 
 @object_rule("job-completion", *JOBS, ruleset="pods", source=SERVER)
 def job_completion(view: ObjectView) -> Iterator[Draft]:
-    """Find Indexed jobs without completions, and policies that need another completion mode or restart policy."""
+    """Find Indexed jobs without completions, and policies that require another completion mode or restart policy."""
     inputs = view.inputs
     for job_path, job in jobs(inputs):
         indexed = job.get("completionMode") == "Indexed"
@@ -60,7 +60,7 @@ def job_completion(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
 def job_policy(view: ObjectView) -> Iterator[Draft]:
-    """Find exit codes of a failure policy out of order, and indexes of a success policy that the job does not have."""
+    """Find unsorted exit codes in a failure policy, and indexes in a success policy that the job does not have."""
     inputs = view.inputs
     for job_path, job in jobs(inputs):
         for index, row in entries(block(job, "podFailurePolicy"), "rules"):
@@ -154,7 +154,7 @@ def jobset_size(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("jobset-references", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_references(view: ObjectView) -> Iterator[Draft]:
-    """Find policies, dependencies and coordinators that name a job that the JobSet does not have."""
+    """Find policies, dependencies and coordinators that refer to a job that the JobSet does not have."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     jobs = {string(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
@@ -216,7 +216,7 @@ def jobset_coordinator(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("jobset-policies", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_policies(view: ObjectView) -> Iterator[Draft]:
-    """Find failure policies with two rules of one name, reasons that no Job has, or feature gates that are off."""
+    """Find failure policies with a repeated rule name, an impossible reason, or a disabled feature gate."""
     inputs = view.inputs
     policy = block(inputs, "spec", "failurePolicy")
     rules = entries(policy, "rules")
@@ -248,7 +248,7 @@ _SOURCE: Final = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.g
 
 @object_rule("lws-rollout", LWS, ruleset="objects", source=_SOURCE)
 def lws_rollout(view: ObjectView) -> Iterator[Draft]:
-    """Find rollout limits that let no group of a LeaderWorkerSet be replaced, and more pods than it can count."""
+    """Find rollout limits with which no LeaderWorkerSet group can be replaced, and more pods than it can count."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     group = block(spec, "leaderWorkerTemplate")
@@ -284,7 +284,8 @@ _DOCS: Final = "GKE docs, TPUs in GKE, and Cloud TPU docs, machine types, copies
 def tpu_job_chips(view: ObjectView) -> Iterator[Draft]:
     """Find pods that request more chips than a VM of their topology has, or too few pods for a multi-host slice.
 
-    Pods that share a VM request fewer; if several machine types offer a topology, any of them may serve the pods.
+    Pods that share a VM request fewer chips. If several machine types offer a topology, the pods may run on any of
+    them.
     """
     inputs = view.inputs
     for job_path, job in jobs(inputs):
@@ -320,7 +321,7 @@ def tpu_job_chips(view: ObjectView) -> Iterator[Draft]:
 
 
 def _chips(container: Json) -> int:
-    """Return the TPU chips that a container requests: its limit, else its request."""
+    """Return the TPU chips that a container requests: its limit, otherwise its request."""
     resources = block(container, "resources")
     for part in ("limits", "requests"):
         chips = quantity(block(resources, part).get(_TPU))

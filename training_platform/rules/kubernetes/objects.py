@@ -1,4 +1,4 @@
-"""Kubernetes objects by themselves: comparisons of an API server or a webhook within one object."""
+"""Rules about single Kubernetes objects: comparisons that an API server or a webhook makes within one object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from training_platform.views.whole_stack import ObjectView, Program
 
 SERVER: Final = "Kubernetes API server 1.36.3, tried 2026-11-22"
 SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-"""The form of most objects' names: a DNS subdomain (RFC 1123), of at most 253 characters."""
+"""The format of most objects' names: a DNS subdomain (RFC 1123) with at most 253 characters."""
 
 
 ObjectRule = Callable[[ObjectView], Iterator[Draft]]
@@ -25,7 +25,7 @@ ObjectRule = Callable[[ObjectView], Iterator[Draft]]
 def object_rule(
     rule_id: str, *kinds: str, ruleset: str, source: str, owner: Owner = "kubernetes"
 ) -> Callable[[ObjectRule], ObjectRule]:
-    """Register a rule of single objects by their kinds, such as ``kueue.x-k8s.io:ClusterQueue``, in every version."""
+    """Register a rule about single objects of these kinds, such as ``kueue.x-k8s.io:ClusterQueue``, in any version."""
 
     def register(check: ObjectRule) -> ObjectRule:
         def over(program: Program) -> Iterator[Draft]:
@@ -48,14 +48,14 @@ def is_block(value: Any) -> bool:
 
 
 def block(value: Any, *names: str) -> Json:
-    """Return a block within a block; an empty one if it or a block around it is missing, unknown or of another type."""
+    """Return a block within a block. If it is missing, unknown or of another type, the result is empty."""
     for name in names:
         value = value.get(name) if is_block(value) else None
     return value if is_block(value) else {}
 
 
 def entries(value: Any, name: str) -> list[tuple[int, Json]]:
-    """Return the blocks in a list of a block, each with its index; none if the list is unknown."""
+    """Return the blocks in a list of a block, each with its index; empty if the list is unknown."""
     return [(index, row) for index, row in enumerate(_rows(value, name)) if is_block(row)]
 
 
@@ -65,25 +65,25 @@ def strings(value: Any, name: str) -> list[str]:
 
 
 def string(value: Any, name: str) -> str | None:
-    """Return a string of a block."""
+    """Return a string in a block."""
     written = value.get(name) if is_block(value) else None
     return written if isinstance(written, str) else None
 
 
 def integer(value: Any, name: str) -> int | None:
-    """Return an integer of a block."""
+    """Return an integer in a block."""
     number = value.get(name) if is_block(value) else None
     number = as_number(number)
     return None if number is None or number is UNKNOWN else int(number)
 
 
 def is_unknown(value: Any, name: str) -> bool:
-    """Whether an input is known only after deployment."""
+    """Return True if an input is known only after deployment."""
     return is_block(value) and value.get(name) is UNKNOWN
 
 
 def duplicates(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
-    """Yield each name that an earlier entry has too, with its index."""
+    """Yield each name that an earlier entry already has, with its index."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name is not None and name in seen:
@@ -110,7 +110,7 @@ _PEERS = {"ingress": "from", "egress": "to"}
 
 @object_rule("policy-exceptions", "networking.k8s.io:NetworkPolicy", ruleset="objects", source=SERVER)
 def policy_exceptions(view: ObjectView) -> Iterator[Draft]:
-    """Find exceptions that are not inside their range of addresses, or are all of it."""
+    """Find exceptions that are outside their address range, or equal to it."""
     inputs = view.inputs
     for part, peers in _PEERS.items():
         for index, row in entries(block(inputs, "spec"), part):

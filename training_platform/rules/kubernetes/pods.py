@@ -1,4 +1,4 @@
-"""Pods, and the pod templates of other kinds; ports and amounts that the API server compares within one object."""
+"""Rules about pods and pod templates of other kinds: ports and quantities that the API server compares."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Pod = tuple[str, Json]
 
 
 def pods(inputs: Json, path: str = "") -> Iterator[Pod]:
-    """Yield the pod specs within an object, at any depth, with their paths: they are the blocks with containers."""
+    """Yield the pod specs at any depth in an object, with their paths. A block with containers is a pod spec."""
     if not is_block(inputs):
         return
     for key, value in inputs.items():
@@ -63,7 +63,7 @@ def pods(inputs: Json, path: str = "") -> Iterator[Pod]:
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
     """Yield the job specs of a JobSet with their paths; for any other object, its own spec.
 
-    Jobs of a JobSet are Indexed by default. Source: JobSet 0.12.0, jobset_webhook.go.
+    By default, jobs of a JobSet are Indexed. Source: JobSet 0.12.0, jobset_webhook.go.
     """
     spec = block(inputs, "spec")
     if "replicatedJobs" not in spec:
@@ -78,7 +78,7 @@ def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
 def quantity(value: Any) -> Decimal | None:
     """Return a Kubernetes quantity as a number; None if it is unknown or not a quantity.
 
-    Larger ones are capped, as by the API server.
+    Larger quantities are capped, as the API server does.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         amount = Decimal(str(value))
@@ -97,7 +97,10 @@ def containers(pod_path: str, pod: Json) -> Iterator[Pod]:
 
 @object_rule("pod-resources", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_resources(view: ObjectView) -> Iterator[Draft]:
-    """Find requests above their limits, and devices or huge pages whose limit is no multiple or not the request."""
+    """Find requests above their limits, and requests of devices or huge pages that differ from their limits.
+
+    A device cannot be divided, and huge pages must be a multiple of their size.
+    """
     inputs = view.inputs
     for pod_path, pod in pods(inputs):
         for container_path, container in containers(pod_path, pod):
@@ -151,9 +154,9 @@ def _amount_findings(view: ObjectView, path: str, requests: Json, limits: Json) 
 def pod_parts(view: ObjectView) -> Iterator[Draft]:
     """Find parts of a pod with the same name, mounts of missing volumes, and variables with two values.
 
-    A JobSet gives its pods volumes for the claims of its ``volumeClaimPolicies``, a LeaderWorkerSet for those of its
-    ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the API server and
-    the webhook accept.
+    A JobSet adds volumes to its pods for the claims in its ``volumeClaimPolicies``, and a LeaderWorkerSet for those in
+    its ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the API server
+    and the webhook accept.
     """
     inputs = view.inputs
     spec = block(inputs, "spec")
@@ -184,7 +187,7 @@ def pod_parts(view: ObjectView) -> Iterator[Draft]:
 
 
 def _same_names(view: ObjectView, pod_path: str, pod: Json, kind: str, parts: tuple[str, ...]) -> Iterator[Draft]:
-    """Find entries of some lists of a pod that have the same name."""
+    """Find entries with the same name in certain lists of a pod."""
     rows = [(f"{pod_path}.{part}[{index}].name", string(row, "name")) for part in parts
             for index, row in entries(pod, part)]  # fmt: skip
     for index, name in duplicates([name for _, name in rows]):
@@ -217,7 +220,7 @@ def _mount_findings(view: ObjectView, path: str, container: Json, volumes: list[
     source=f"{SERVER}, and the CRD of Kueue 0.19.2",
 )  # fmt: skip
 def toleration_form(view: ObjectView) -> Iterator[Draft]:
-    """Find tolerations whose operator contradicts their key or value, and seconds without effect NoExecute."""
+    """Find tolerations whose operator contradicts their key or value, and a duration without effect NoExecute."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     owners = [("spec", spec)]
@@ -270,7 +273,7 @@ def pod_selector(view: ObjectView) -> Iterator[Draft]:
 
 
 def _matches(row: Json, labels: Json) -> bool:
-    """Whether labels match an expression of a selector; an unknown or malformed one counts as a match."""
+    """Return True if labels match a selector expression; an unknown or malformed expression counts as a match."""
     key = string(row, "key")
     values = strings(row, "values")
     label = labels.get(key) if key else UNKNOWN
@@ -303,7 +306,7 @@ def volume_amount(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
 def quota_amount(view: ObjectView) -> Iterator[Draft]:
-    """Find a namespace's quota below 0, and a fraction in a count of objects."""
+    """Find a namespace quota below 0, and a fraction as a number of objects."""
     inputs = view.inputs
     for name, amount in block(inputs, "spec", "hard").items():
         size = quantity(amount)
@@ -315,7 +318,7 @@ def quota_amount(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
 def quota_scope(view: ObjectView) -> Iterator[Draft]:
-    """Find a quota whose scope does not count what it limits, or excludes another of its scopes."""
+    """Find a quota whose scope does not count what it limits, or contradicts another of its scopes."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     scopes = [("spec.scopes", scope) for scope in strings(spec, "scopes")]
@@ -335,7 +338,7 @@ def quota_scope(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)
 def limit_range(view: ObjectView) -> Iterator[Draft]:
-    """Find limits of a namespace that are out of order, and two limits of one type."""
+    """Find a LimitRange with values in the wrong order, or with two limits of one type."""
     inputs = view.inputs
     rows = entries(block(inputs, "spec"), "limits")
     for index, kind in duplicates([string(row, "type") for _, row in rows]):
@@ -355,7 +358,7 @@ def limit_range(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("container-ports", *WORKLOADS, ruleset="pods", source=SERVER)
 def container_ports(view: ObjectView) -> Iterator[Draft]:
-    """Find ports with the same name or host port, and a host port that is not the container's in the host network."""
+    """Find ports with the same name or host port, and a host port that differs from the port in the host network."""
     inputs = view.inputs
     for pod_path, pod in pods(inputs):
         taken: list[str | None] = []
@@ -384,7 +387,7 @@ def container_ports(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
 def service_ports(view: ObjectView) -> Iterator[Draft]:
-    """Find unnamed ports among several of a service, repeated names or ports, and node ports of type ClusterIP."""
+    """Find unnamed ports of a service with several, repeated names or ports, and node ports of type ClusterIP."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     rows = entries(spec, "ports")
