@@ -1,4 +1,4 @@
-"""Networks: ranges for nodes and pods, overlaps, firewall rules for webhooks, NAT gateways, public addresses."""
+"""Rules about networks: ranges for nodes and pods, overlaps, webhook firewall rules, NAT gateways, public addresses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from training_platform.views.storage import FilestoreView, LustreView
 from training_platform.views.whole_stack import Program
 
 RangeOwner = SubnetView | ServicesRangeView
-"""Views that take ranges of a VPC."""
+"""Views of resources that use ranges of a VPC."""
 _ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
 DEFAULT_PODS = 110
 WEBHOOK_PORT = 9443
@@ -51,7 +51,7 @@ LONGEST_PREFIX = 29  # of a subnet's primary range
 
 @rule("pod-range", ruleset="addresses", across=True, source=_ARITHMETIC)
 def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a pod range without a block for every node that the pools may have."""
+    """Find a pod range with fewer blocks than the maximum number of nodes in the pools."""
     subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
@@ -77,12 +77,12 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 
 def prefix_with(addresses: int) -> int:
-    """Return the length of the prefix of the smallest range with so many addresses: 24 for 200."""
+    """Return the prefix length of the smallest range with this number of addresses: 24 for 200."""
     return 32 - (addresses - 1).bit_length()
 
 
 def pod_block(max_pods: int) -> int:
-    """Return the addresses of a node's block: twice its pods, in a power of two, /28 at least."""
+    """Return the number of addresses in a node's block: twice its pods, as a power of two, at least a /28."""
     return max(16, 1 << (2 * max_pods - 1).bit_length())
 
 
@@ -92,7 +92,7 @@ def pod_block(max_pods: int) -> int:
     source="terraform-google-gke (gruntwork-io) #118: the API refuses it since 2021-03, read 2026-11-29",
 )
 def range_names(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a cluster whose pods and Services have the same range."""
+    """Find a cluster that uses the same range for pods and Services."""
     if cluster.pods_range and cluster.pods_range == cluster.services_range:
         message = f"pods and Services both have the range {cluster.pods_range}"
         yield finding(cluster, "services_range", message, allowed="a range of their own for Services")
@@ -100,7 +100,7 @@ def range_names(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("node-range", ruleset="addresses", across=True, source=_ARITHMETIC)
 def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a subnet with fewer addresses than the pools may have nodes."""
+    """Find a subnet with fewer addresses than the maximum number of nodes in the pools."""
     subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.cidr) if subnet else None
     if subnet is None or room is None:
@@ -120,7 +120,7 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 @rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")
 def ranges_overlap(program: Program) -> Iterator[Draft]:
-    """Find two ranges of one VPC that overlap."""
+    """Find two overlapping ranges in one VPC."""
     for network, every_range in sorted(program.once(_taken).items()):
         # Clusters may share an existing subnet, which a rule on all stack files compares.
         ranges_of = [row for row in every_range if not isinstance(row[2], ExistingSubnetView)]
@@ -147,7 +147,7 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     source="house rule: who takes addresses of others cannot reach them (RFC 1918; IANA's special-purpose registry)",
 )
 def public_range(subnet: SubnetView) -> Iterator[Draft]:
-    """Find a range of public addresses, which belong to others on the internet: pods and nodes could not reach them."""
+    """Find a range of public addresses. Pods and nodes could not reach their owners on the internet."""
     for field, room in _ranges(subnet):
         if room.is_global:
             alike = (block for block in _PRIVATE if str(block).split(".")[0] == str(room).split(".")[0])
@@ -165,7 +165,7 @@ def public_range(subnet: SubnetView) -> Iterator[Draft]:
     "prohibited ranges (general knowledge, not read)",
 )
 def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
-    """Find a subnet with fewer than eight addresses, or with addresses that no VPC supports."""
+    """Find a subnet with fewer than eight addresses, or with addresses that VPCs do not support."""
     for field, room in _ranges(subnet):
         closed = next((block for block in _PROHIBITED if room.overlaps(block)), None)
         if closed is not None:
@@ -185,7 +185,7 @@ def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
     source="Vertex AI docs, Private Service Connect interfaces (general knowledge, not read)",
 )
 def attachment_range(attachment: AttachmentView, program: Program) -> Iterator[Draft]:
-    """Find a network attachment on a subnet in a range that Vertex AI does not route."""
+    """Find a network attachment on a subnet whose range Vertex AI does not route."""
     subnet = subnet_named(attachment.subnet, program)
     room = network_of(subnet.cidr) if subnet else None
     if subnet is not None and room is not None and any(room.overlaps(block) for block in _UNROUTED):
@@ -201,7 +201,7 @@ def attachment_range(attachment: AttachmentView, program: Program) -> Iterator[D
     source="charts of Kueue and JobSet; default ports of terraform-google-kubernetes-engine; otel-operator #100",
 )
 def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find private nodes in a VPC of this program without a firewall rule that admits calls of webhooks."""
+    """Find private nodes in a VPC of this program without a firewall rule that allows webhook calls."""
     network = _network_of(cluster, program)
     if not cluster.private_nodes or network is None:
         return
@@ -224,7 +224,7 @@ def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     source="GKE docs, private clusters; that images then cannot be pulled is (inferred)",
 )
 def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find private nodes in a region without NAT: images from outside Google Cloud cannot be pulled."""
+    """Find private nodes in a region without NAT, which cannot pull images from outside Google Cloud."""
     network = _network_of(cluster, program)
     region = region_of(cluster.location)
     if not cluster.private_nodes or network is None:
@@ -241,7 +241,7 @@ def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Dr
     source="filestore API (googleapis f8291d2); Filestore CSI driver 2edb466",
 )
 def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find a range of a Filestore instance that overlaps a subnet, another instance's, or that of Google's services."""
+    """Find a Filestore instance's range that overlaps a subnet, another instance, or the range of Google's services."""
     reserved = network_of(instance.reserved_range)
     if reserved is None:
         return
@@ -266,10 +266,10 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
     source="Filestore docs, create an instance, and access control by addresses, read 2026-04-10",
 )
 def filestore_clients(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find nodes that a Filestore instance does not serve, and an instance where Google Cloud creates none.
+    """Find nodes that cannot use a Filestore instance, and an instance with a range that Filestore refuses.
 
-    Filestore keeps 172.17.0.0/16 for its own components. Clients outside of RFC 1918 need an access rule of their own.
-    The nodes mount a share, not their pods.
+    Filestore reserves 172.17.0.0/16 for its own components. Clients outside RFC 1918 need their own access rule. Nodes,
+    not pods, mount a share.
     """
     reserved = network_of(instance.reserved_range)
     if reserved is not None and reserved.overlaps(_FILESTORE_OWN):
@@ -298,7 +298,7 @@ def filestore_clients(instance: FilestoreView, program: Program) -> Iterator[Dra
     source="house rule: the addresses of a VPC are planned; filestore API (googleapis f8291d2), reserved_ip_range",
 )
 def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find a Filestore instance without a range: Google Cloud picks one that a later cluster may need."""
+    """Find a Filestore instance without a range. Google Cloud may choose a range that a later cluster needs."""
     if instance.reserved_range or instance.connect_mode not in _DIRECT:
         return
     tier = FILESTORE_TIERS.get(instance.tier)
@@ -312,7 +312,7 @@ def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator
 
 
 def _free_range(instance: FilestoreView, program: Program, prefix: int) -> IPv4Network | None:
-    """Return a range of the instance's VPC that this program leaves free, another for each instance without one."""
+    """Return an unused range in the instance's VPC. Each instance without a range gets a different one."""
     network = _network_name(instance, program)
     other_instances = _beside(instance, program)
     earlier = sum(not other.reserved_range and other.name < instance.name for other in other_instances)
@@ -320,14 +320,14 @@ def _free_range(instance: FilestoreView, program: Program, prefix: int) -> IPv4N
 
 
 def _rooms(network: str, files: Iterable[FilestoreView], program: Program) -> list[IPv4Network]:
-    """Return the ranges of a VPC that subnets, Google's services and some Filestore instances take."""
+    """Return the ranges of a VPC that are used by subnets, Google's services and the given Filestore instances."""
     taken = [room for room, _, _ in program.once(_taken).get(network, ())]
     reserved = [network_of(other.reserved_range) for other in files if other.known("reserved_range")]
     return taken + [room for room in reserved if room]
 
 
 def _free(taken: Collection[IPv4Network], prefix: int, skipped: int = 0) -> IPv4Network | None:
-    """Return a free range in the private block of taken ones: the first, after some ``skipped`` ones."""
+    """Return an unused range in the private block of the used ranges, after skipping the first ``skipped`` ranges."""
     block = next((block for block in _PRIVATE if taken and block.overlaps(min(taken))), None)
     if block is None:
         return None
@@ -343,7 +343,7 @@ def _free(taken: Collection[IPv4Network], prefix: int, skipped: int = 0) -> IPv4
 
 
 def _beside(instance: FilestoreView, program: Program) -> list[FilestoreView]:
-    """Return the other instances of the instance's VPC that have a range of their own."""
+    """Return the other instances in the instance's VPC that have their own range."""
     network = _network_name(instance, program)
     return [
         other
@@ -361,7 +361,7 @@ def _beside(instance: FilestoreView, program: Program) -> list[FilestoreView]:
     source="terraform-provider-google-beta 93c65b2; Filestore docs, read 2026-04-10",
 )
 def filestore_region(instance: FilestoreView, program: Program) -> Iterator[Draft]:
-    """Find a Filestore instance in a region without clusters: pods would mount it across regions."""
+    """Find a Filestore instance in a region without clusters. Pods would mount it across regions."""
     yield from far_from_clusters(instance, program)
 
 
@@ -383,12 +383,12 @@ def far_from_clusters(instance: FilestoreView | LustreView, program: Program) ->
 
 
 def subnet_named(reference: str | None, program: Program) -> SubnetView | None:
-    """Return a subnet of the program by its logical name or its name in Google Cloud."""
+    """Return a subnet of the program, given by its logical name or its name in Google Cloud."""
     return program.once(_subnets).get(reference) if isinstance(reference, str) else None
 
 
 def subnet_of(cluster: ClusterView, program: Program) -> SubnetView | None:
-    """Return a cluster's subnet: that of the program, or the existing one with the ranges that the file gives."""
+    """Return a cluster's subnet: that of the program, or the existing one with the ranges in the file."""
     existing = (view for view in program.all(ExistingSubnetView) if cluster.origin and view.origin == cluster.origin)
     return subnet_named(cluster.subnetwork, program) or next(existing, None)
 
@@ -406,7 +406,7 @@ def _network_of(cluster: ClusterView, program: Program) -> NetworkView | None:
 
 
 def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, RangeOwner]]]:
-    """Return the ranges of each VPC with their fields: those of subnets and of Google's services."""
+    """Return the ranges of each VPC with their fields: ranges of subnets and of Google's services."""
     taken: dict[str, list[tuple[IPv4Network, str, RangeOwner]]] = defaultdict(list)
     every: Iterable[RangeOwner] = chain(program.all(SubnetView), program.all(ServicesRangeView))
     for view in every:
@@ -416,7 +416,7 @@ def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, RangeOwne
 
 
 def _network_name(view: RangeOwner | FilestoreView, program: Program) -> str:
-    """Return the logical name of a view's VPC, else its name in the program; empty if it has none."""
+    """Return the logical name of a view's VPC, otherwise the name in the program; empty without a VPC."""
     networks = (network.name for network in program.all(NetworkView) if network.is_meant(view.network, "network"))
     return next(networks, view.network or "")
 
@@ -434,7 +434,7 @@ def _ranges(subnet: RangeOwner) -> Iterator[tuple[str, IPv4Network]]:
 
 @lru_cache(maxsize=4096)
 def network_of(text: str | None) -> IPv4Network | None:
-    """Return a range of IPv4; None for a name, IPv6, and any other string."""
+    """Return an IPv4 range, or None for a name, IPv6, and any other string."""
     try:
         network = ip_network(text or "", strict=False)
     except ValueError:
@@ -451,10 +451,10 @@ def network_of(text: str | None) -> IPv4Network | None:
     source="Cloud NAT docs, addresses and ports, read 2026-11-28: at most 300 automatic addresses a gateway",
 )
 def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Draft]:
-    """Find too few NAT addresses for the ports of all VMs: further connections fail.
+    """Find too few NAT addresses for the ports of all VMs. Additional connections would fail.
 
-    An error if a gateway cannot have as many as the minimum of ports needs; a note about the maximum, which only load
-    reaches.
+    It is an error if a gateway cannot have enough addresses for the minimum number of ports. It is a note for the
+    maximum, which is only reached under load.
     """
     vms = vms_behind(gateway, program.all(NodePoolView))
     available = gateway.addresses or MOST_NAT_ADDRESSES
@@ -508,7 +508,7 @@ def private_control_plane(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("no-external-address", ruleset="network", owner="house", source=_HOUSE)
 def no_external_address(interface: InterfaceView) -> Iterator[Draft]:
-    """Find a VM, or a template of VMs, with a public address."""
+    """Find a VM or an instance template with a public address."""
     if interface.public:
         message = f"a network interface of {interface.name} has a public address"
         yield finding(interface, "public", message, allowed="none")

@@ -1,6 +1,6 @@
-"""What is open to everybody, and grants of everything: all users, all addresses, unknown callers, owners, editors.
+"""Access for everybody, and unlimited roles: all users, all addresses, unauthenticated callers, owners, editors.
 
-Being open is a state: it is found in every check, and not only in the change that opens it.
+Open access is reported by every check, and not only for the change that opens it.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _INTERNAL = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-bala
     source="house rule: what anybody may reach, somebody answers for; IAM docs, allUsers; Compute docs, firewall rules",
 )
 def public_access(resource: ObjectView) -> Iterator[Draft]:
-    """Find what is open to everybody: a grant to all users, a range of all addresses, or a switch of public access.
+    """Find access for everybody: a grant to all users, a range of all addresses, or a switch for public access.
 
-    A range that only says where something may connect to opens nothing.
+    A range that only limits outgoing connections opens nothing.
     """
     inputs = resource.inputs
     inward = not _lets_nobody_in(resource.type, inputs)
@@ -92,7 +92,7 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
     source="house rule: roles fit their use; IAM docs, basic roles (general knowledge, not read)",
 )
 def broad_role(resource: ObjectView) -> Iterator[Draft]:
-    """Find the role of an owner or editor, which may change everything in a project, a folder or an organisation."""
+    """Find an owner or editor role, which may change everything in a project, a folder or an organisation."""
     role = resource.inputs.get("role")
     if isinstance(role, str) and role in BROAD_ROLES:
         member = resource.inputs.get("member") or resource.inputs.get("members")
@@ -107,7 +107,7 @@ def _named(member: Any) -> str:
 
 
 def _public_addresses(value: str) -> str:
-    """Return how many public addresses a very large range has, empty for any other value."""
+    """Return the number of public addresses in a very large range as text; empty for any other value."""
     if not _LARGE_RANGE.fullmatch(value):
         return ""
     try:
@@ -120,7 +120,7 @@ def _public_addresses(value: str) -> str:
 
 
 def _lets_nobody_in(token: str, inputs: Mapping[str, Any]) -> bool:
-    """Whether a rule of a firewall is one for outgoing traffic, denies, or is off."""
+    """Return True if a firewall rule is for outgoing traffic, denies traffic, or is disabled."""
     denies = inputs.get("action") == "deny" or (token == FIREWALL and not inputs.get("allows"))
     return denies or inputs.get("direction") == "EGRESS" or inputs.get("disabled") is True
 
@@ -149,7 +149,7 @@ def _is_public_service(inputs: Mapping[str, Any]) -> bool:
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield every string of inputs with its path: ``bindings[0].members[1]``."""
+    """Yield all strings in inputs with their paths: ``bindings[0].members[1]``."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):

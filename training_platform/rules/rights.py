@@ -1,8 +1,8 @@
-"""Promises of stack files that no grant keeps, reported at the line of the promise.
+"""Promises of stack files for which a grant is missing, reported at the line of the promise.
 
-A promise is something that a section of a file lets somebody do: members read a bucket, jobs pull images, Vertex AI
-uses a network attachment. Without a grant Google Cloud refuses it with 403 on the first day. Grants outside the stacks,
-such as those of a folder, are unknown here: they need an exemption.
+A promise is an action that a section of a file allows: members read a bucket, jobs pull images, Vertex AI uses a
+network attachment. Without a grant, Google Cloud refuses the first attempt with a 403. Grants outside the stacks, such
+as those on a folder, are unknown here. They need an exemption.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ FIND_FILE_SYSTEMS = ("file.instances.get", "lustre.instances.get")
 
 
 class NeededRight(NamedTuple):
-    """Something that a line of a file lets somebody do: ``members of vision`` can ``read`` a ``resource``."""
+    """An action that a line of a file allows: ``members of vision`` can ``read`` a ``resource``."""
 
     path: Path
     who: str
@@ -89,9 +89,9 @@ class NeededRight(NamedTuple):
 
 
 def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) -> list[Finding]:
-    """Return findings about broken promises, and about people who submit jobs in shared projects.
+    """Return findings about promises without a grant, and about people who submit jobs in shared projects.
 
-    ``names`` are the stacks to check, None for all.
+    ``names`` are the stacks to check; None means all stacks.
     """
     drafts = list(_submissions(workspace))
     if names is None:
@@ -106,14 +106,14 @@ def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) ->
 
 
 def needed_rights(stack: Stack, workspace: Workspace) -> Iterator[NeededRight]:
-    """Yield the rights that a stack's file promises; none if its environment is unknown."""
+    """Yield the permissions that a stack's file promises; none if its environment is unknown."""
     home = workspace.environment_of(stack)
     if home is not None:
         yield from RightsOfTeam(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
 
 
 def lacking(subject: Subject, rule: Rule, needed: Iterable[NeededRight], rights: Rights) -> Iterator[Draft]:
-    """Yield a draft for each needed right that no grant gives."""
+    """Yield a draft for each needed permission that no grant provides."""
     for right in needed:
         permissions = [
             permission
@@ -127,7 +127,7 @@ def lacking(subject: Subject, rule: Rule, needed: Iterable[NeededRight], rights:
 
 
 def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
-    """Return the rights by the grants of a stack and of its environment; None if either has no plan."""
+    """Return the permissions from the grants of a stack and its environment; None if either has no plan."""
     grants: list[Grant] = []
     projects: dict[str, str] = {}
     for name in dict.fromkeys((stack.environment_name, stack.name)):
@@ -143,12 +143,12 @@ def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
 
 
 def planned_grants(name: str, workspace: Workspace) -> list[Grant] | None:
-    """Return the grants of a stack's plan, cached: those kept before, or those of a new plan; None without one."""
+    """Return the grants of a stack's plan, recorded ones or those of a new plan, cached; None without a plan."""
     return workspace.once(_grants_key(name), lambda: _grants(name, workspace))
 
 
 def keep_grants(plan: Plan, workspace: Workspace) -> None:
-    """Keep the grants of a plan that exists already for ``planned_grants``, which would plan the stack once more."""
+    """Record the grants of an existing plan, so that ``planned_grants`` need not plan the stack again."""
     workspace.once(_grants_key(plan.name), lambda: plan_grants(plan))
 
 
@@ -168,7 +168,7 @@ def _grants(name: str, workspace: Workspace) -> list[Grant] | None:
 
 
 def agent(project: str) -> str:
-    """Return Vertex AI's agent of a project as grants name it: with the project's id in place of its number."""
+    """Return the name of Vertex AI's service agent in grants, with the project's id instead of its number."""
     return f"serviceAccount:service-{{{project}}}@{SERVICE_AGENT_NAMES[AI_PLATFORM]}.iam.gserviceaccount.com"
 
 
@@ -228,7 +228,7 @@ class RightsOfTeam:
             )
 
     def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[NeededRight]:
-        """Yield the promises about a bucket of the team to its jobs and members."""
+        """Yield the promises to the team's jobs and members about one of its buckets."""
         bucket = f"buckets/{bucket_id(self.scope, key)}"
         yield self.of_jobs(path, f"write to gs://{bucket_id(self.scope, key)}", (*WRITE_OBJECTS, GET_BUCKET), bucket)
         does = f"write to gs://{bucket_id(self.scope, key)}" if members_write else f"read and add to bucket {key}"
@@ -250,7 +250,7 @@ class RightsOfTeam:
         return f"{above}/{repository_id(self.team.environment)}", f"{above}/{of_team}"
 
     def agent_pulls(self, path: Path, repository: str) -> Iterator[NeededRight]:
-        """Yield the promise that Vertex AI pulls images, if its project is not that of the images."""
+        """Yield the promise that Vertex AI can pull images, if its project is not the project of the images."""
         if self.scope.project != self.environment.project:
             yield NeededRight(
                 path,
@@ -351,7 +351,7 @@ class RightsOfTeam:
             yield from self._finds_addresses(("environment",), who, member)
 
     def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[NeededRight]:
-        """Yield the promise that a member who submits to Vertex AI can look up what its jobs mount."""
+        """Yield the promise that a member who submits to Vertex AI can look up the addresses that its jobs mount."""
         if self.environment.filestore or self.environment.lustre:
             project = f"projects/{self.environment.project}"
             yield NeededRight(
@@ -365,7 +365,7 @@ class RightsOfTeam:
 
 
 def attaching(path: Path, project: str, name: str) -> NeededRight:
-    """Return the promise of a network attachment, ``projects/{project}/regions/...``, to VMs of a project."""
+    """Return the promise that VMs of a project can use a network attachment, ``projects/{project}/regions/...``."""
     above = "/".join(name.split("/")[:2])
     return NeededRight(
         path,
@@ -415,7 +415,7 @@ _PEOPLE = ("user:", "group:", "domain:")
 
 
 def _submissions(workspace: Workspace) -> Iterator[Draft]:
-    """Find people who may start jobs on Vertex AI in a project with others' accounts: jobs can run as any of them."""
+    """Find people who may start Vertex AI jobs in a project with others' accounts. A job can run as any of them."""
     users: dict[str, list[str]] = {}
     for stack in workspace.stacks.values():
         project = workspace.project_of(stack)

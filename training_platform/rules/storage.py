@@ -1,4 +1,4 @@
-"""Boot disks and local SSDs, locations of Cloud KMS keys, StorageClasses and volume claims."""
+"""Rules about boot disks, local SSDs, locations of Cloud KMS keys, StorageClasses and volume claims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def vertex_boot_disk_size(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("vertex-boot-disk-written", ruleset="disks", severity="warning", source=f"{_VERTEX}; gcloud reference")
 def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a persistent resource without a disk size or type: sources disagree on the defaults, and jobs must match."""
+    """Find a persistent resource without a disk size or type. Sources disagree on the defaults, and jobs must match."""
     if pool.disk_gb is None:
         yield finding(pool, "disk_gb", "is not written", allowed="a size in GB", nearest=100)
     if pool.disk_type is None:
@@ -47,7 +47,7 @@ def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("boot-disk-type", ruleset="disks", source=_DISKS_GO)
 def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a boot disk type that the machine type does not support; autoscaled pools would fail only at scale-up."""
+    """Find a boot disk type that the machine type does not support. Autoscaled pools would fail only at scale-up."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     if pool.disk_type is None or machine is None:
         return
@@ -98,7 +98,7 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     source="gcloud's flags of node pools exclude each other, read 2026-11-22; what the API says is (inferred)",
 )
 def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
-    """Find local SSDs in several forms at once: ephemeral storage, raw blocks, the older count."""
+    """Find local SSDs in several forms: ephemeral storage, raw blocks, and the older count exclude each other."""
     forms = [name for name in _FORMS if getattr(pool, name)]
     if len(forms) > 1:
         requested = " and ".join(_FORMS[name] for name in forms)
@@ -124,9 +124,9 @@ WITH_KEYS = ("ZONAL", "REGIONAL", "ENTERPRISE")
     source=f"{_PAGES}; Vertex AI, encryption_spec.proto; for buckets and clusters (general knowledge)",
 )
 def key_location(resource: EncryptedView) -> Iterator[Draft]:
-    """Find a key in another region than the resource that it encrypts; for a zonal resource, its region counts.
+    """Find a key in another region than the resource that it encrypts. A zonal resource belongs to its region.
 
-    Services differ on keys of several regions and global ones: these are a warning.
+    Services differ on multi-region and global keys, so these are warnings.
     """
     if resource.encryption is not None:
         yield from _elsewhere(resource, resource.location, resource.encryption)
@@ -138,7 +138,7 @@ def key_location(resource: EncryptedView) -> Iterator[Draft]:
     source="gcloud reference, compute disks update-kms-key, read 2026-11-22; for the region (general knowledge)",
 )
 def disk_key_location(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a key in another region than the boot disks that it encrypts; disks accept a global key as well."""
+    """Find a key in another region than the boot disks that it encrypts. Disks also accept a global key."""
     if pool.encryption is not None and _location(pool.encryption) != "global":
         yield from _elsewhere(pool, pool.location, pool.encryption)
 
@@ -152,7 +152,7 @@ def filestore_key(instance: FilestoreView) -> Iterator[Draft]:
 
 
 def _location(key: str) -> str:
-    """Return the location in a key's name, "" for a name of another form."""
+    """Return the location in a key's name, or "" for a name of another form."""
     before, _, after = key.partition("/locations/")
     return after.partition("/")[0] if before else ""
 
@@ -202,7 +202,7 @@ def filestore_class(view: StorageClassView) -> Iterator[Draft]:
     source="Filestore CSI driver 2edb466, multishare_controller.go and multishare_defs.go, read 2026-06-24",
 )
 def filestore_multishare(view: StorageClassView) -> Iterator[Draft]:
-    """Find multishare on another tier than ENTERPRISE, or with a share size that no instance supports."""
+    """Find multishare on a tier other than ENTERPRISE, or with a share size that no instance supports."""
     if view.provisioner != PROVISIONER:
         return
     tier = view.parameters.get("tier", "standard")
@@ -231,7 +231,7 @@ def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
     source="comment of a third-party storage class; CSI #43",
 )
 def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:
-    """Find a claim on a StorageClass of GKE, which creates instances in the VPC named default."""
+    """Find a claim on one of GKE's StorageClasses, which create instances in the VPC named default."""
     if claim.class_name in GKE_CLASSES:
         message = f"class {claim.class_name} creates Filestore instances in the VPC named default"
         allowed = "a StorageClass with parameter network, unless the cluster is in that VPC"

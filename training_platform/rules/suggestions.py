@@ -1,8 +1,8 @@
-"""Suggestions that fit the project's quotas, added to findings of rules that know no limits.
+"""Suggestions that fit the project's quotas, added to findings of rules that do not know limits.
 
-A rule reads one pool, and suggests what Google Cloud would accept. Only the ledgers know whether a zone, a provisioning
-model or a slice fits the limits, so this is added to the finding afterwards, computed as for a quota that is short.
-Findings of a program without stack files, which has no ledger, stay as they are.
+A rule reads one pool and suggests what Google Cloud would accept. Only the ledgers know whether a zone, a provisioning
+model or a slice fits the limits. Such suggestions are therefore added to the finding afterwards, calculated in the same
+way as for an exceeded quota. Findings of a program without stack files, which has no ledger, are not changed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _MOST_REGIONS = 6  # regions that a finding lists as allowed
 
 
 class Suggestions:
-    """Adds suggestions to findings by the limits of their stacks' projects."""
+    """Adds suggestions to findings according to the limits of their stacks' projects."""
 
     def __init__(self, workspace: Workspace, ledgers: Mapping[str, ProjectLedger]) -> None:
         self._workspace = workspace
         self._alternatives = {project: Alternatives(ledger, workspace) for project, ledger in ledgers.items()}
 
     def to(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings, with alternatives for pools that do not fit."""
+        """Return the findings with alternatives for pools that do not fit."""
         return [self._with_suggestion(finding) for finding in findings]
 
     def _with_suggestion(self, finding: Finding) -> Finding:
@@ -58,7 +58,7 @@ class Suggestions:
 
 
 def _zones(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, _: Workspace) -> Finding:
-    """List the zones with the machine by whether the pool fits the limits there, and suggest the nearest that fits.
+    """List the zones that have the machine, those that fit the limits first, and suggest the nearest that fits.
 
     Zones of other regions, which need another cluster, are listed only if the cluster's region has none.
     """
@@ -91,7 +91,7 @@ def _nearest(room: Room, unit: str, project: str) -> str:
 
 
 def _capacity(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, _: Workspace) -> Finding:
-    """Suggest the provisioning models whose quota holds the pool; if none does, add the first model's quota."""
+    """Suggest the provisioning models with enough quota for the pool; if none has, name the first model's quota."""
     fitting = [text for _, text in alternatives.capacities(pool)]
     if fitting:
         return dataclasses.replace(finding, nearest="; or ".join(fitting))
@@ -106,9 +106,9 @@ def _capacity(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, 
 
 
 def _topology(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, workspace: Workspace) -> Finding:
-    """Suggest the topology whose flavor teams name and no pool has; if it does not fit the limits, a smaller one too.
+    """Suggest a topology whose flavor teams refer to but no pool has; if it exceeds the limits, also a smaller one.
 
-    Where the files name the pool's flavor as it is now, the suggestion says so, since that name changes.
+    If the files refer to the pool's current flavor, the suggestion says so, because the flavor's name changes.
     """
     nearest = finding.draft.nearest
     topology, *further = map(str, nearest if isinstance(nearest, tuple) else (nearest,))
@@ -128,7 +128,7 @@ def _topology(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, 
 
 
 def _quota_of_slice(topology: str, pool: ExpandedPool, alternatives: Alternatives, stack: str) -> str:
-    """Return the slice that fits the quota that is left, to continue a suggestion; empty if this one fits."""
+    """Return the slice that fits the remaining quota, to continue a suggestion; empty if ``topology`` fits."""
     quota = pool.accelerator.quotas.get(pool.spec.charged)
     if quota is None:
         return ""
@@ -145,7 +145,7 @@ def _quota_of_slice(topology: str, pool: ExpandedPool, alternatives: Alternative
 
 
 def _flavors_of_teams(workspace: Workspace, environment: str, cluster: str) -> dict[str, list[str]]:
-    """Return the flavors that teams' files name for a cluster, each with its positions in the files."""
+    """Return the flavors that teams' files refer to in a cluster, each with its positions in the files."""
     positions: dict[str, list[str]] = {}
     for stack, team, _ in workspace.teams():
         if team.environment != environment:
@@ -156,7 +156,7 @@ def _flavors_of_teams(workspace: Workspace, environment: str, cluster: str) -> d
 
 
 def _flavor_with(pool: ExpandedPool, topology: str) -> str:
-    """Return the name of a pool's flavor if it had another topology."""
+    """Return the name that a pool's flavor would have with another topology."""
     return flavor_name(dataclasses.replace(pool, spec=pool.spec.model_copy(update={"topology": topology})))
 
 
@@ -166,4 +166,4 @@ _BY_CHECK: Mapping[object, Callable[[Finding, ExpandedPool, Alternatives, Worksp
     tpu_topology: _topology,
     tpu_flavor_topology: _topology,  # for single-host slices, whose pools have no placement
 }
-"""By the function of a rule, what suggests values that fit the quota."""
+"""The functions that suggest values which fit the quota, keyed by the function of a rule."""

@@ -1,4 +1,4 @@
-"""System pools too small for the controllers that the plan and its charts install."""
+"""System pools that are too small for the controllers that the plan and its charts install."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ SYSTEM_POOL_ROOM = declare(
 def system_pool_findings(workspace: Workspace) -> Iterator[Draft]:
     """Find clusters whose pools without accelerators have too few vCPUs for their controllers.
 
-    A fallback of the system pool has to hold them without the others, which may be out of stock. Memory is left out:
-    machine types of the catalogue have enough wherever they have the vCPUs. Also left out are existing clusters, whose
-    pools are not in the file, and clusters where GKE creates pools.
+    A fallback of the system pool must have enough vCPUs on its own, because the other machine types may be unavailable.
+    Memory is not checked: machine types in the catalogue with enough vCPUs also have enough memory. Existing clusters,
+    whose pools are not in the file, and clusters in which GKE creates pools are left out.
     """
     for stack, environment in workspace.environments():
         for name, cluster in environment.clusters.items():
@@ -101,13 +101,13 @@ def _fallback_too_small(
 
 
 def _room_at_most(system: CpuPoolSpec, cluster: ClusterSpec) -> float:
-    """Return the vCPUs for controllers in a cluster whose system pool is ``system``, every pool at its maximum."""
+    """Return the vCPUs for controllers in a cluster with the system pool ``system`` and all pools at their maximum."""
     pools = [system, *cluster.cpu_pools.values()]
     return sum(usable_vcpus(pool) * pool.max_nodes for pool in pools) - _GKE_CLUSTER
 
 
 def usable_vcpus(pool: CpuPoolSpec) -> float:
-    """Return the vCPUs of a VM for controllers: without what GKE reserves, and without GKE's agents on each VM."""
+    """Return the vCPUs of a VM for controllers, without those that GKE reserves or that its agents on each VM use."""
     vcpus = remaining_vcpus = float(MACHINE_TYPES[pool.machine_type].vcpus)
     for step, share in ((1, 0.06), (1, 0.01), (2, 0.005), (vcpus, 0.0025)):
         vcpus -= min(remaining_vcpus, step) * share
@@ -116,7 +116,7 @@ def usable_vcpus(pool: CpuPoolSpec) -> float:
 
 
 def _requested(name: str, cluster: ClusterSpec) -> float:
-    """Return the vCPUs that the controllers request together, all replicas of each."""
+    """Return the sum of the vCPUs that all replicas of the controllers request."""
     vcpus = sum(_OPERATORS.get(key, 0) for key in charted(cluster))
     if cluster.software.kueue == "installed":
         manager = kueue_values(name, cluster)["controllerManager"]

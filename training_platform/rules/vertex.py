@@ -1,4 +1,4 @@
-"""Vertex AI: persistent resources."""
+"""Rules about Vertex AI persistent resources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("vertex-accelerator", ruleset="vertex", source=f"{_DOCS}; accelerator_type.proto")
 def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find GPUs other than those of the machine type; Vertex AI requires both type and count."""
+    """Find GPUs that differ from those of the machine type. Vertex AI requires both type and count."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     kind = pool.accelerator_type
     count = pool.accelerator_count
@@ -67,7 +67,7 @@ def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("vertex-region", ruleset="vertex", severity="warning", source="Vertex AI docs, locations, read 2026-08-22")
 def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a region where Vertex AI does not list the accelerator; a warning, since lists of regions age."""
+    """Find a region in which Vertex AI does not list the accelerator; a warning, as region lists become outdated."""
     if wrong := unlisted_region(pool.machine, pool.region):
         yield finding(pool, "region", **wrong._asdict())
 
@@ -78,7 +78,7 @@ def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
     source="persistent_resource.proto (googleapis f8291d2); terraform-provider-google-beta 93c65b2",
 )
 def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find replica counts below 1, a minimum not below the maximum, or an initial count outside of both."""
+    """Find replica counts below 1, a minimum that is not below the maximum, or an initial count outside this range."""
     count = pool.replica_count
     minimum = pool.min_replicas
     maximum = pool.max_replicas
@@ -118,7 +118,7 @@ def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:
     source="Vertex AI docs, set up a Private Service Connect interface, read 2026-08-22",
 )
 def persistent_network(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a network attachment of another region."""
+    """Find a network attachment in another region."""
     attachment = _ATTACHMENT.search(pool.network_attachment or "")
     if attachment and attachment["region"] != pool.region:
         message = f"is in {attachment['region']}, but the persistent resource is in {pool.region}"

@@ -47,7 +47,7 @@ TEAM_WITHOUT_SHARE = declare(
 
 
 def share_findings(workspace: Workspace) -> Iterator[Draft]:
-    """Find teams that can run nothing, and shares with which nothing can run."""
+    """Find teams that cannot run anything, and shares with which nothing can run."""
     for stack, team, _ in workspace.teams():
         if stack.retired is not None or stack.findings:
             continue
@@ -67,7 +67,7 @@ def share_findings(workspace: Workspace) -> Iterator[Draft]:
 
 
 def serving_findings(workspace: Workspace) -> Iterator[Draft]:
-    """Find servers that do not fit the share or the machines of their flavor, and those that preempt no training."""
+    """Find servers that do not fit the share or the machines of their flavor, and servers that preempt no training."""
     for stack, team, home in workspace.teams():
         for cluster, servers in team.serving.items():
             flavors = workspace.flavors(team.environment, cluster) if cluster in home.clusters else {}
@@ -117,7 +117,7 @@ def _over_share(
 
 
 def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Draft]:
-    """Find a flavor whose VMs belong to one job, and a number of chips that no VM can give one pod."""
+    """Find a flavor whose VMs belong to one job, and a number of chips that no VM can give to one pod."""
     if flavor.by_request:
         message = f"VMs of {flavor.name} are created for one job and deleted after its longest run"
         yield _wrong(stack, (*path, "flavor"), message, "a flavor without queued provisioning")
@@ -131,7 +131,7 @@ def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavo
 
 
 def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Draft]:
-    """Find VMs that are not a whole slice, and multi-VM replicas in a cluster without the operator for their pods."""
+    """Find VMs that do not form a whole slice, and replicas on several VMs in a cluster without their operator."""
     vms = vms_of(server, flavor)
     in_slice = slice_vms(flavor)
     if flavor.accelerator.kind == "tpu" and (server.vms or in_slice) != in_slice:
@@ -154,7 +154,7 @@ def _server_image_findings(stack: Stack, path: Path, server: ServerSpec, home: E
 
 
 def _priority_findings(stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find a server that waits behind running training when its load needs more pods."""
+    """Find a server whose additional pods would wait for running training jobs when its load grows."""
     values = priorities(home)
     if team.preemption.within_queue == "Never":
         message = "no job of the team is stopped for its model servers, which wait until one ends"
@@ -191,7 +191,7 @@ NOTEBOOKS_OF_TEAMS = declare(
 
 
 def notebook_findings(workspace: Workspace) -> Iterator[Draft]:
-    """Find profiles of teams that nobody could start, for want of a team, share, machine, account or image."""
+    """Find team profiles that nobody could start because a team, share, machine, account or image is missing."""
     for stack, home in workspace.environments():
         teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == stack.name}
         for cluster, spec in home.clusters.items():

@@ -1,4 +1,4 @@
-"""Access and ownership: service accounts, grants, alerts, labels, and Helm releases."""
+"""Views of access and ownership: service accounts, grants, alerts, labels, and Helm releases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from training_platform.views.view import Settings, View
 
 
 class AccountView(Settings):
-    """A service account, with an e-mail from its id and project."""
+    """A service account, whose e-mail address is derived from its id and project."""
 
     TYPES = (resource_types.SERVICE_ACCOUNT,)
 
@@ -39,21 +39,21 @@ class RoleGrantView(Settings):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield a view for every member."""
+        """Yield a view for each member."""
         lists = () if at(planned.inputs, ("member",)) is not None else ("members",)
         for inputs in unrolled(planned.inputs, lists):
             yield cls.viewed(planned, origin, inputs)
 
     @fields.field("member", "members")
     def account(self) -> str | None:
-        """The service account, by e-mail or logical name."""
+        """The service account, as an e-mail address or a logical name."""
         path = "member" if self.read("member") is not None else "members"
         name: str | None = self.refers((path,), resource_types.SERVICE_ACCOUNT)
         return name.removeprefix("serviceAccount:") if isinstance(name, str) else name
 
 
 class AlertPolicyView(View):
-    """An alert policy: the number of its notification channels."""
+    """An alert policy with the number of its notification channels."""
 
     TYPES = (resource_types.ALERT_POLICY,)
 
@@ -66,23 +66,23 @@ _PATHS = {
 
 
 class LabelledView(View):
-    """Any resource with labels; None if it sets none."""
+    """Any resource that supports labels; ``labels`` is None if it sets none."""
 
     TYPES = tuple(_PATHS)
 
     def spelled(self, name: str) -> str:
-        """Return the path of labels in its type's inputs."""
+        """Return the path of labels in the inputs of the resource's type."""
         return ".".join(_PATHS.get(self.type, ())) or super().spelled(name)
 
     @fields.field()
     def labels(self) -> dict[str, str] | None:
-        """The labels, or None if it sets none."""
+        """The labels, or None if the resource sets none."""
         labels: dict[str, str] | None = of.as_labels(at(self.inputs, _PATHS.get(self.type, ())))
         return labels
 
 
 class ReleaseView(View):
-    """A Helm release: the chart's name and version, which is None for a folder's own."""
+    """A Helm release: the chart's name and version. The version of a chart in a folder is None."""
 
     TYPES = (resource_types.RELEASE,)
 
@@ -96,7 +96,7 @@ class ReleaseView(View):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield a view; ours belong to the environment's section of charts, by the chart's name."""
+        """Yield a view. Our own releases belong to the environment's section for charts, under the chart's name."""
         view = cls.viewed(planned, origin, planned.inputs)
         name = of.as_text(view.read("name"))
         if origin and name in CHARTS:
@@ -105,9 +105,9 @@ class ReleaseView(View):
 
     @property
     def catalogued(self) -> Chart | None:
-        """The catalogue's chart of the same name, whatever the release's repository."""
+        """The chart with the same name in the catalogue, whatever the release's repository is."""
         return next((chart for chart in CHARTS.values() if chart.chart.rpartition("/")[2] == self.chart), None)
 
     def of_minor(self, minor: str) -> bool:
-        """Whether its known version belongs to a minor version such as ``0.19``."""
+        """Return True if the version is known and belongs to a minor version such as ``0.19``."""
         return f"{self.version}.".startswith(f"{minor}.")

@@ -1,9 +1,9 @@
-"""Views from planned resources, from the model of a stack file, and from REST bodies.
+"""Creates views from planned resources, from the model of a stack file, and from REST bodies.
 
-Planned resources have their inputs as pulumi-gcp and pulumi-kubernetes name them. What a program leaves out is None,
-or the provider's own default where leaving it out decides something (``auto_repair``). Every resource of a provider
-has a view of the whole resource; a type that no rule reads has no other view. The bodies of GKE, Filestore and
-Vertex AI differ from pulumi-gcp's inputs in few names: ``views_of_rest`` translates those.
+Planned resources have inputs with the names of pulumi-gcp and pulumi-kubernetes. A value that a program leaves out is
+None, or the provider's default if leaving it out has an effect (``auto_repair``). Every resource of a provider has a
+view of the whole resource. A type that no rule reads has no other view. The REST bodies of GKE, Filestore and Vertex AI
+differ from pulumi-gcp's inputs in a few names, which ``views_of_rest`` translates.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for to
 
 
 def views_of_plan(planned: Iterable[StackResource], locator: Locator | None = None) -> list[View]:
-    """Return the views of a stack's planned resources, each with its section of the stack file, if any."""
+    """Return the views of a stack's planned resources, each with its section of the stack file, if it has one."""
     views: list[View] = []
     for resource in planned:
         if kinds := kinds_of(resource.type):
@@ -63,7 +63,7 @@ def views_of_plan(planned: Iterable[StackResource], locator: Locator | None = No
 
 
 def views_of_model(stack: Stack, workspace: Workspace) -> list[View]:
-    """Return the views of a stack; none for a rejected file, or a team without its environment."""
+    """Return the views of a stack; empty for a rejected file, or for a team without its environment."""
     plan = stack_plan(stack, workspace)
     return views_of_plan(plan.planned(), Locator(stack.section)) if plan and stack.section else []
 
@@ -83,14 +83,14 @@ def views_of_created_pools(stack: Stack) -> list[View]:
 
 
 def kinds_of(token: str) -> Sequence[type[View]]:
-    """Return the views that a type of resource has."""
+    """Return the view classes for a resource type."""
     return _PROVIDED.get(token) or ((ObjectView,) if token.startswith(PACKAGES) else ())
 
 
 def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> list[View]:
-    """Return the views of one resource: ``collection`` is service and collection, ``container.nodePools``.
+    """Return the views of one resource; ``collection`` is the service and the collection, ``container.nodePools``.
 
-    ``name`` is its name below the API's version, ``projects/*/locations/*/clusters/*``; it is the views' name, too. A
+    ``name`` is the resource's name in the API, ``projects/*/locations/*/clusters/*``, and also the name of the views. A
     collection that no rule reads has no views.
     """
     if collection not in _READERS:

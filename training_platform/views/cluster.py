@@ -1,4 +1,4 @@
-"""Clusters, auto-provisioning, compute classes, placement policies, VMs and reservations."""
+"""Views of clusters, auto-provisioning, compute classes, placement policies, VMs and reservations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEFAULTS = f"{_AUTOSCALING}.autoProvisioningDefaults"
 
 
 class Window(NamedTuple):
-    """A recurring maintenance window: times in GKE's form, ``2026-01-03T06:00:00Z``, and an RRULE."""
+    """A recurring maintenance window: times in GKE's format, ``2026-01-03T06:00:00Z``, and an RRULE."""
 
     start: str
     end: str
@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """A period without upgrades of ``scope``; without an end, it ends with the version's support."""
+    """A period without upgrades of type ``scope``. Without an end, it lasts until the version's end of support."""
 
     name: str
     start: str
@@ -55,11 +55,13 @@ def _exclusion(row: Any) -> Exclusion:
 
 
 class ClusterView(View):
-    """A GKE cluster. ``public_endpoint`` says whether its control plane has an address on the internet.
+    """A GKE cluster. ``public_endpoint`` says whether its control plane has a public address.
 
-    ``version`` is the lowest of its control plane, as far as it is written; ``pods_range`` names the subnet's secondary
-    range of its pods, and ``max_pods`` is what a node of a pool that says nothing takes of it. ``clashing`` lists what
-    is set that an Autopilot cluster does not support; ``window`` is None where GKE may upgrade at any time.
+    - ``version`` is the minimum version of its control plane, as far as it is set.
+    - ``pods_range`` is the name of the subnet's secondary range for pods.
+    - ``max_pods`` is the number of pods per node for pools that do not set it.
+    - ``clashing`` lists the inputs that an Autopilot cluster does not support.
+    - ``window`` is None if GKE may upgrade at any time.
     """
 
     TYPES = (resource_types.CLUSTER,)
@@ -102,7 +104,7 @@ class ClusterView(View):
 
     @fields.field("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled", place="")
     def public_endpoint(self) -> bool:
-        """Whether its control plane has an address on the internet."""
+        """Return True if the control plane has a public address."""
         enabled = inputs.as_flag(self.read("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"))
         private = inputs.as_flag(self.read("privateClusterConfig.enablePrivateEndpoint"))
         if enabled is False or private is True:
@@ -114,7 +116,7 @@ class ClusterView(View):
 
     @fields.field("nodePools", place="")
     def inline_pools(self) -> int:
-        """The number of pools inside the cluster's inputs, without a default pool that is removed."""
+        """The number of pools in the cluster's inputs, without a default pool that is removed."""
         names = [inputs.known(at(row, ("name",))) for row in inputs.rows(inputs.known(self.read("nodePools")))]
         return len([name for name in names if not (self.remove_default_pool and name in (None, DEFAULT_POOL))])
 
@@ -126,7 +128,7 @@ class ClusterView(View):
 
     @fields.field(_WINDOW, place="maintenance")
     def window(self) -> Window | None:
-        """The maintenance window; None if GKE may upgrade at any time."""
+        """The maintenance window, or None if GKE may upgrade at any time."""
         block = inputs.known(self.read(_WINDOW))
         if block is None:
             return None
@@ -140,14 +142,14 @@ _LIMITS = {"cpu": "cpu", "memory": "memory_gb"}
 
 
 class ResourceLimit(NamedTuple):
-    """A limit of node auto-provisioning: vCPUs, GB of memory, chips or GPUs over all pools of the cluster."""
+    """A limit of node auto-provisioning for all pools of the cluster together: vCPUs, GB of memory, chips or GPUs."""
 
     resource: str
     maximum: int | None
 
 
 class AutoProvisioningView(Settings):
-    """Node auto-provisioning of a cluster; ``written`` says whether it sets defaults of its pools."""
+    """Node auto-provisioning of a cluster. ``written`` says whether it sets defaults for its pools."""
 
     TYPES = (resource_types.CLUSTER,)
 
@@ -172,26 +174,26 @@ class AutoProvisioningView(Settings):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield the view if auto-provisioning is on, or may be."""
+        """Yield the view if auto-provisioning is enabled or may be enabled."""
         enabled = inputs.as_flag(at(planned.inputs, (_AUTOSCALING, "enabled")))
         return iter(()) if enabled in (None, False) else super().of(planned, origin)
 
     @fields.field()
     def cluster(self) -> ClusterView:
-        """The cluster itself."""
+        """The cluster of the auto-provisioning."""
         return ClusterView(
             stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
             options=self.options,
         )  # fmt: skip
 
     def path(self, name: str) -> Path:
-        """Return the path of a field; a limit, named after its resource, has its own line."""
+        """Return the path of a field. A limit is named after its resource and has its own line."""
         if name not in _LIMITS and self.known("limits") and any(limit.resource == name for limit in self.limits):
             return (*super().path("limits"), "accelerators", name)
         return (*super().path("limits"), _LIMITS[name]) if name in _LIMITS else super().path(name)
 
     def spelled(self, name: str) -> str:
-        """Return the input; a limit has its own row, and the version is the cluster's."""
+        """Return the input of a field. A limit has its own list entry, and the version is an input of the cluster."""
         limits = "minMasterVersion" if name == "version" else f"{_AUTOSCALING}.resourceLimits"
         return super().spelled(name) or limits
 
@@ -200,7 +202,7 @@ class AutoProvisioningView(Settings):
         return next((limit.maximum for limit in self.limits if limit.resource == resource), None)
 
     def accelerators(self) -> Iterator[tuple[ResourceLimit, list[MachineType]]]:
-        """Yield every limit above 0 of a known accelerator, and the machines that have it."""
+        """Yield every limit above 0 for a known accelerator, with the machines that have this accelerator."""
         for limit in self.limits:
             machines = [
                 row for row in MACHINE_TYPES.values() if row.accelerator and row.accelerator.gke_label == limit.resource
@@ -212,7 +214,7 @@ class AutoProvisioningView(Settings):
 def cluster_of(pool: NodePoolView, program: Program) -> ClusterView | None:
     """Return a pool's cluster, or None if another program creates it.
 
-    Raises NeedsUnknown where its name is not known and the program has several clusters, or none.
+    Raises NeedsUnknown if the cluster's name is unknown and the program does not have exactly one cluster.
     """
     clusters = program.all(ClusterView)
     if not pool.known("cluster") and len(clusters) == 1:
@@ -226,7 +228,7 @@ def pools_of(cluster: ClusterView, program: Program) -> list[NodePoolView]:
 
 
 def neighbours(pool: NodePoolView, program: Program) -> list[NodePoolView]:
-    """Return the node pools in a pool's cluster, itself too, also if another program creates the cluster."""
+    """Return all node pools in a pool's cluster, including the pool itself, even if another program has the cluster."""
     cluster = cluster_of(pool, program)
     if cluster is not None:
         return pools_of(cluster, program)
@@ -234,13 +236,13 @@ def neighbours(pool: NodePoolView, program: Program) -> list[NodePoolView]:
 
 
 def regions_of(program: Program) -> set[str]:
-    """Return the regions of clusters, and of pools in clusters that another program creates."""
+    """Return the regions of clusters, and of pools in clusters of other programs."""
     views: list[ClusterView | NodePoolView] = [*program.all(ClusterView), *program.all(NodePoolView)]
     return {region_of(view.location) for view in views if view.known("location") and view.location}
 
 
 def version_of(pool: NodePoolView, program: Program) -> str | None:
-    """Return the version of a pool's nodes, if set: its own, or its cluster's minimum."""
+    """Return the version of a pool's nodes if it is set: the pool's own, or the minimum of its cluster."""
     if pool.version is not None:
         return pool.version
     cluster = cluster_of(pool, program)
@@ -248,7 +250,7 @@ def version_of(pool: NodePoolView, program: Program) -> str | None:
 
 
 def _by_name(program: Program) -> dict[str | None, ClusterView]:
-    """Return clusters by both of their names, in Google Cloud and in the program; a pool may use either."""
+    """Return clusters keyed by both their name in Google Cloud and their name in the program; pools may use either."""
     clusters = program.all(ClusterView)
     by_cloud_name = {cluster.cluster: cluster for cluster in clusters if cluster.known("cluster")}
     return {**{cluster.name: cluster for cluster in clusters}, **by_cloud_name}
@@ -267,10 +269,10 @@ ONLY_RESERVED = ("Specific", "AnyThenFail")  # affinities that never fall back t
 
 
 class ClassPriority(NamedTuple):
-    """One priority of a compute class; ``written`` lists its fields, ``reservations`` counts named ones.
+    """One priority of a compute class. ``written`` lists its fields; ``reservations`` is the number of named ones.
 
-    ``accelerator`` is the TPU or GPU type as GKE spells it, ``wait_seconds`` how long GKE looks here before it goes on,
-    ``zones`` counts those of its location, the class's default one included.
+    ``accelerator`` is the TPU or GPU type with GKE's name. ``wait_seconds`` is how long GKE tries this priority before
+    the next one. ``zones`` is the number of zones in its location or in the class's default location.
     """
 
     written: tuple[str, ...]
@@ -292,7 +294,7 @@ class ClassPriority(NamedTuple):
 
     @property
     def capacity(self) -> ChargedCapacity:
-        """The provisioning model of VMs that GKE creates for it."""
+        """The provisioning model of VMs that GKE creates for the priority."""
         if self.flex_start:
             return "flex-start"
         if self.spot:
@@ -301,7 +303,7 @@ class ClassPriority(NamedTuple):
 
 
 class ComputeClassView(Settings):
-    """A custom compute class; ``makes_pools`` says whether GKE creates pools for it."""
+    """A custom compute class. ``makes_pools`` says whether GKE creates pools for it."""
 
     TYPES = (resource_types.COMPUTE_CLASS,)
 
@@ -310,7 +312,7 @@ class ComputeClassView(Settings):
 
     @fields.field("spec.priorities")
     def priorities(self) -> tuple[ClassPriority, ...]:
-        """The priorities in order; the class's default zone applies to a priority without a location."""
+        """The priorities in order. The class's default zone applies to a priority without a location."""
         zones = inputs.as_count(self.read("spec.priorityDefaults.location.zones"))
         priorities = tuple(_priority(row, zones) for row in rows(self.read("spec.priorities")))
         if any(part is UNKNOWN for priority in priorities for part in priority):
@@ -345,7 +347,7 @@ _VMS = "specificReservation.instanceProperties"
 
 
 class ResourcePolicyView(Settings):
-    """A resource policy of Compute Engine that places VMs."""
+    """A Compute Engine resource policy that places VMs."""
 
     TYPES = (resource_types.RESOURCE_POLICY,)
 
@@ -363,7 +365,7 @@ class ResourcePolicyView(Settings):
 
 
 class VmView(Settings):
-    """A VM of Compute Engine, a template, or the VMs of a reservation, with their listed GPUs and local SSDs."""
+    """A Compute Engine VM, a template, or the VMs of a reservation, with the GPUs and local SSDs that they list."""
 
     TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE, resource_types.RESERVATION)
 
@@ -374,7 +376,7 @@ class VmView(Settings):
 
     @fields.field("scratchDisks", f"{_VMS}.localSsds", "disks.type")
     def local_ssds(self) -> int:
-        """The number of listed local SSDs; in a template, disks of type SCRATCH."""
+        """The number of local SSDs in the inputs; in a template, the number of disks of type SCRATCH."""
         listed = [*rows(self.read("scratchDisks")), *rows(self.read(f"{_VMS}.localSsds"))]
         disks = rows(self.read("disks")) if self.type == resource_types.INSTANCE_TEMPLATE else ()
         listed += [disk for disk in disks if inputs.known(inputs.as_text(at(disk, ("type",)))) == "SCRATCH"]
@@ -389,7 +391,7 @@ class VmView(Settings):
 
 
 class ReservationView(Settings):
-    """A reservation of VMs in one zone, with the listed ``local_ssds`` and GPUs of each VM."""
+    """A reservation of VMs in one zone, with the ``local_ssds`` and GPUs that it lists for each VM."""
 
     TYPES = (resource_types.RESERVATION,)
 

@@ -1,4 +1,4 @@
-"""Declarations of views' fields: type of value, spellings in a program, and path in the stack file."""
+"""Declares fields of views: the type of the value, the input names in a program, and the path in the stack file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class FieldKind(Generic[T]):
-    """A kind of field, by its spellings: the first one that is set is read; ``missing`` is the value if none is."""
+    """A kind of field. The first input name that is set is read; ``missing`` is the value if none is set."""
 
     def __init__(self, read: Callable[[Any], Any], missing: Any = None) -> None:
         self._read = read
@@ -49,12 +49,12 @@ def flag(*spelled: str, default: bool, place: str | None = None) -> Field[bool]:
 @overload
 def flag(*spelled: str, default: None = None, place: str | None = None) -> Field[bool | None]: ...
 def flag(*spelled: str, default: bool | None = None, place: str | None = None) -> Field[Any]:
-    """Declare a boolean; ``default`` is the provider's or the API's."""
+    """Declare a boolean; ``default`` is the default of the provider or the API."""
     return _field(of.as_flag, spelled, place, default)
 
 
 def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) -> Field[tuple[R, ...]]:
-    """Declare the entries of a list as named tuples; unknown if any part is."""
+    """Declare the entries of a list as named tuples. The value is unknown if any part of it is."""
 
     def convert(value: Any) -> Any:
         try:
@@ -67,7 +67,7 @@ def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) ->
 
 
 def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
-    """Declare whether any of several switches is on."""
+    """Declare a field that is true if any of several switches is on."""
     above = spelled[0].rpartition(".")[0]
     switches = [keys(path.removeprefix(f"{above}.")) for path in spelled]
 
@@ -80,29 +80,29 @@ def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
 
 
 def of_block(above: str, read: Callable[[Any], Any], missing: T, *spelled: str, place: str | None = None) -> Field[T]:
-    """Declare a value that a function reads from several inputs of a block without raising."""
+    """Declare a value that a function reads from several inputs of a block. The function must not raise."""
     return PlainField(read, place, spelled, missing, block=above)
 
 
 def project() -> Field[str]:
-    """Declare the project that a resource names; an empty string if it uses the provider's."""
+    """Declare the project that a resource names; an empty string means the provider's project."""
     return _field(of.as_text, ("project",), None, "")
 
 
 def reference(spelled: str, kind: str, place: str | None = None) -> Field[str | None]:
-    """Declare the name of another resource of a type."""
+    """Declare the name of another resource of a certain type."""
     return PlainField(of.as_name, place, (spelled,), refers=kind)
 
 
 def field(*spelled: str, place: str | None = None) -> Callable[[Callable[[Any], T]], Field[T]]:
-    """Declare a field that a function computes from a view's inputs; it may raise NotKnownError."""
+    """Declare a field that a function calculates from a view's inputs. The function may raise NotKnownError."""
     return lambda read: Field(read, place, spelled)
 
 
 def _field(
     convert: Callable[[Any], Any], spelled: tuple[str, ...], place: str | None, default: Any = None
 ) -> Field[Any]:
-    """Return a field that reads the first spelling that is set; ``default`` applies if none is."""
+    """Return a field that reads the first input name that is set; ``default`` applies if none is set."""
     missing = convert(None)
     if missing is None:
         missing = default

@@ -1,7 +1,7 @@
-"""Reading planned inputs: nested values, unknown values, numbers as floats or strings, blocks as mappings or lists.
+"""Reads planned inputs: nested values, unknown values, numbers as floats or strings, blocks as mappings or lists.
 
-A value of the wrong type is one that no provider would take: it is read as ``UNKNOWN`` too, so that it shows as not
-decided rather than as an exception.
+No provider accepts a value of the wrong type. Such a value is also read as ``UNKNOWN``, so that it is reported as not
+evaluated instead of raising an exception.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def known(value: T) -> T:
 
 @cache
 def keys(path: str) -> Keys:
-    """Return the keys of ``nodeConfig.reservationAffinity.values.0``."""
+    """Return the keys in a path such as ``nodeConfig.reservationAffinity.values.0``."""
     return tuple(int(part) if part.isdecimal() else part for part in path.split("."))
 
 
 def at(value: Any, path: Keys) -> Any:
-    """Return the value at a path, or None if it is missing; a key of a list means its first entry."""
+    """Return the value at a path, or None if it is missing. A key applied to a list means its first entry."""
     for key in path:
         if not isinstance(value, dict):
             if value is None or value is UNKNOWN:
@@ -57,14 +57,14 @@ def at(value: Any, path: Keys) -> Any:
 
 
 def rows(value: Any) -> Sequence[Any]:
-    """Return the entries of a list; any other value, even an unknown one, is a list of one."""
+    """Return the entries of a list. Any other value, even an unknown one, counts as a list with one entry."""
     if value is None:
         return ()
     return value if is_list(value) else (value,)
 
 
 def unrolled(inputs: Any, path: Sequence[str]) -> Iterator[Any]:
-    """Yield the inputs once for each entry of the lists along a path, with that entry in the list's place."""
+    """Yield the inputs once for each entry of the lists along a path, with the entry in place of the list."""
     if not path or inputs is UNKNOWN:
         yield inputs
     elif isinstance(inputs, Mapping):
@@ -79,7 +79,7 @@ def as_text(value: Any) -> Any:
 
 
 def as_name(value: Any) -> Any:
-    """Return the name at the end of a resource's path, since some fields accept both a name and a path."""
+    """Return the name at the end of a resource's path. Some fields accept both a name and a path."""
     return value.rpartition("/")[2] if isinstance(value, str) else as_text(value)
 
 
@@ -89,7 +89,7 @@ def as_flag(value: Any) -> Any:
 
 
 def as_whole(value: Any) -> Any:
-    """Return an integer or None; JSON carries floats, and Vertex AI's replica counts are strings."""
+    """Return an integer or None. JSON has floats, and Vertex AI's replica counts are strings."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -115,7 +115,7 @@ def as_quantity(value: Any) -> Any:
 
 
 def as_seconds(value: Any) -> Any:
-    """Return the seconds of ``3600s``, or None; -1 for a string that is not a duration, so that a rule reports it."""
+    """Return the seconds in ``3600s``, or None; -1 for a string that is not a duration, which a rule then reports."""
     if not isinstance(value, str):
         return as_text(value)
     match = _SECONDS.match(value)
@@ -123,14 +123,14 @@ def as_seconds(value: Any) -> Any:
 
 
 def as_texts(value: Any) -> Any:
-    """Return a list of strings as a tuple, empty if it is missing."""
+    """Return a list of strings as a tuple, which is empty if the list is missing."""
     if value is None:
         return ()
     return tuple(value) if is_list(value) and all(isinstance(item, str) for item in value) else UNKNOWN
 
 
 def as_labels(value: Any) -> Any:
-    """Return a mapping of strings, or None if it is missing; unknown if any of its values is."""
+    """Return a mapping of strings, or None if it is missing. It is unknown if any of its values is."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -142,7 +142,7 @@ def as_labels(value: Any) -> Any:
 
 
 def as_count(value: Any) -> Any:
-    """Return the number of entries of a list or a mapping, 0 if it is missing."""
+    """Return the number of entries in a list or a mapping, or 0 if it is missing."""
     if value is None:
         return 0
     return len(value) if isinstance(value, Mapping) or is_list(value) else UNKNOWN
@@ -154,7 +154,7 @@ def is_written(value: Any) -> Any:
 
 
 def any_of(*flags: Any) -> Any:
-    """Whether any of several flags is set; unknown if none is set and one is unknown."""
+    """Return True if any of several flags is set; unknown if none is set and one is unknown."""
     if True in flags:
         return True
     return UNKNOWN if UNKNOWN in flags else False

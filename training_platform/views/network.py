@@ -1,4 +1,4 @@
-"""Networks, firewall rules, NAT gateways, and addresses on the internet."""
+"""Views of networks, firewall rules, NAT gateways, and public addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RANGE = ("rangeName", "ipCidrRange")
 
 
 class NetworkView(Settings):
-    """A VPC; ``profile`` is the name of a network profile, for RDMA."""
+    """A VPC; ``profile`` is the name of a network profile for RDMA."""
 
     TYPES = (resource_types.NETWORK,)
 
@@ -29,7 +29,7 @@ class NetworkView(Settings):
 
 
 class CountedView(Settings):
-    """A part of a network that counts toward a limit of its project; only addresses have a ``kind``."""
+    """A network component that counts toward a quota of its project. Only addresses have a ``kind``."""
 
     TYPES = (
         resource_types.ADDRESS,
@@ -45,7 +45,7 @@ class CountedView(Settings):
 
     @property
     def quota(self) -> str | None:
-        """The catalogue's name of the quota; None for addresses that are not counted."""
+        """The catalogue's name of the quota, or None for addresses that do not count."""
         return _QUOTAS.get((self.type, self.kind if self.type == resource_types.ADDRESS else None))
 
 
@@ -60,7 +60,7 @@ _QUOTAS = {
 
 
 class SubnetView(Settings):
-    """A subnet: its primary range, and its secondary ranges by name. ``network`` names the VPC."""
+    """A subnet with its primary range, and its secondary ranges keyed by name. ``network`` is the name of the VPC."""
 
     TYPES = (resource_types.SUBNETWORK,)
 
@@ -72,18 +72,18 @@ class SubnetView(Settings):
 
     @fields.field(_RANGES, place="subnet")
     def ranges(self) -> dict[str, str]:
-        """The secondary ranges by name."""
+        """The secondary ranges, keyed by name."""
         blocks = rows(self.read(_RANGES))
         names, ranges = ([of.known(of.as_text(at(row, (key,)))) for row in blocks] for key in _RANGE)
         return dict(zip(names, ranges, strict=True))
 
     @property
     def is_of_nodes(self) -> bool:
-        """Whether the subnet's primary range is that of a cluster's nodes, which have ranges of pods beside it."""
+        """Return True if the primary range is for a cluster's nodes, because the subnet also has ranges for pods."""
         return self.known("ranges") and bool(self.ranges)
 
     def path(self, name: str) -> Path:
-        """Return the path of a range in the stack file, of ``pods`` and ``services`` by their names."""
+        """Return the path of a range in the stack file, those of ``pods`` and ``services`` by their names."""
         if self.origin[-1:] == ("gpu_networks",):
             return (*self.origin, "range")
         if self.origin[:1] == ("network_attachments",):
@@ -92,11 +92,11 @@ class SubnetView(Settings):
 
 
 class ExistingSubnetView(SubnetView):
-    """A subnet that exists already, by the ranges that a stack file gives: no resource of any stack."""
+    """An existing subnet with the ranges that a stack file gives. It is not a resource of any stack."""
 
 
 class AttachmentView(Settings):
-    """A network attachment, through which Vertex AI reaches a VPC; ``subnet`` names its first subnet."""
+    """A network attachment, through which Vertex AI reaches a VPC. ``subnet`` is the name of its first subnet."""
 
     TYPES = (resource_types.NETWORK_ATTACHMENT,)
 
@@ -104,7 +104,7 @@ class AttachmentView(Settings):
 
 
 class ServicesRangeView(Settings):
-    """Addresses reserved in a VPC, such as for Google's services that are peered with it (``VPC_PEERING``)."""
+    """Addresses reserved in a VPC, for example for Google's services that are peered with it (``VPC_PEERING``)."""
 
     TYPES = (resource_types.GLOBAL_ADDRESS,)
 
@@ -127,7 +127,7 @@ class ServicesRangeView(Settings):
 
 
 class FirewallView(Settings):
-    """A firewall rule; ``ports`` are the allowed TCP ports, ``0-65535`` for all, none for a deny rule."""
+    """A firewall rule. ``ports`` are the allowed TCP ports: ``0-65535`` for all, empty for a deny rule."""
 
     TYPES = (resource_types.FIREWALL,)
 
@@ -146,15 +146,15 @@ class FirewallView(Settings):
         return tuple(ports)
 
     def opens(self, port: int) -> bool:
-        """Whether it allows a port: ``8443`` or one of ``8000-9000``."""
+        """Return True if the rule allows a port, for example as ``8443`` or in ``8000-9000``."""
         ranges = (ports.partition("-") for ports in self.ports)
         return any(low.isdecimal() and int(low) <= port <= int(high or low) for low, _, high in ranges)
 
 
 class GatewayView(View):
-    """A region's NAT gateway; ``addresses`` counts manually reserved ones, 0 if Google Cloud assigns them.
+    """A region's NAT gateway. ``addresses`` is the number of reserved addresses, 0 if Google Cloud allocates them.
 
-    Ports are those of one VM.
+    Numbers of ports are per VM.
     """
 
     TYPES = (resource_types.ROUTER_NAT,)
@@ -168,25 +168,25 @@ class GatewayView(View):
 
     @property
     def least_ports(self) -> int:
-        """The ports that each VM has at any load; the defaults are Cloud NAT's, read 2026-11-28."""
+        """The number of ports that each VM always has. The defaults are those of Cloud NAT, read 2026-11-28."""
         return self.min_ports or (32 if self.dynamic_ports else 64)
 
     @property
     def most_ports(self) -> int:
-        """The most ports of one VM for one destination; the defaults are Cloud NAT's (general knowledge)."""
+        """The maximum number of ports of a VM to one destination. The defaults are Cloud NAT's (general knowledge)."""
         if self.dynamic_ports:
             return self.max_ports or 65_536
         return self.min_ports or 64
 
 
 class InterfaceView(View):
-    """A network interface of a VM or template; ``public`` counts its addresses on the internet."""
+    """A network interface of a VM or template. ``public`` is the number of its public addresses."""
 
     TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE)
     EACH = ("networkInterfaces",)
 
     @fields.field("networkInterfaces.accessConfigs", "networkInterfaces.ipv6AccessConfigs", place="")
     def public(self) -> int:
-        """The number of its addresses on the internet."""
+        """The number of its public addresses."""
         kinds = ("accessConfigs", "ipv6AccessConfigs")
         return sum(len(rows(self.read(f"networkInterfaces.{kind}"))) for kind in kinds)
