@@ -1,4 +1,4 @@
-"""Node pools of GKE. Sizes end in their unit; counts are of VMs or GPUs."""
+"""Views of GKE node pools. The names of sizes end in their unit; counts are numbers of VMs or GPUs."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _LOCAL_SSD = (
 
 
 class Taint(NamedTuple):
-    """A taint of nodes, with the effect in GKE's spelling, ``NO_SCHEDULE``."""
+    """A node taint. Its effect has GKE's form, ``NO_SCHEDULE``."""
 
     key: str | None
     effect: str | None
 
 
 class PoolNic(NamedTuple):
-    """An additional network interface: its network and subnet, by name or logical name."""
+    """An additional network interface: its network and subnet, given by name or logical name."""
 
     network: str | None
     subnetwork: str | None
@@ -60,11 +60,14 @@ def _nics(value: Any) -> Any:
 
 
 class NodePoolView(View):
-    """A GKE node pool. Node counts are per zone, as in GKE; ``zones`` are the listed ``node_locations``.
+    """A GKE node pool. Node counts are per zone, as in GKE; ``zones`` are its ``node_locations``.
 
-    ``pool`` is its name in GKE, ``max_pods`` the most pods of one node; ``version`` is None where it is the cluster's.
-    ``upgrades`` says whether its upgrades are written at all. ``disk_gb`` and ``disk_type``, of the boot disk, are None
-    where the program leaves them out; ``encryption`` is its key.
+    - ``pool`` is its name in GKE.
+    - ``max_pods`` is the maximum number of pods per node.
+    - ``version`` is None if the pool has the cluster's version.
+    - ``upgrades`` says whether the program sets anything about upgrades.
+    - ``disk_gb`` and ``disk_type`` describe the boot disk. They are None if the program leaves them out.
+    - ``encryption`` is the key of the boot disk.
     """
 
     TYPES = (NODE_POOL,)
@@ -168,7 +171,7 @@ class NodePoolView(View):
 
     @fields.field("management.autoRepair", place="upgrades.auto_repair")
     def auto_repair(self) -> bool | None:
-        """Whether its nodes are repaired, which is the provider's default if the block is set."""
+        """Whether GKE repairs the nodes. If the block is set, the provider's default is to repair."""
         if of.known(self.read("management")) is None:
             return None
         written = of.as_flag(self.read("management.autoRepair"))
@@ -176,19 +179,19 @@ class NodePoolView(View):
 
     @fields.field("ignoreChanges", place="")
     def ignored(self) -> tuple[str, ...] | None:
-        """Inputs with ignored changes; None if the plan does not tell."""
+        """The inputs whose changes are ignored, or None if the plan does not contain them."""
         return tuple(self.options.get("ignoreChanges", ())) if self.options else None
 
     @fields.field("deleteBeforeReplace", place="")
     def replaced_first(self) -> bool | None:
-        """Whether a replacement waits until the old pool is deleted; None if the plan does not tell."""
+        """Whether a replacement is created only after the old pool is deleted; None if the plan does not say."""
         return bool(self.options.get("deleteBeforeReplace", False)) if self.options else None
 
     def path(self, name: str) -> Path:
-        """Return the path of a field in the stack file, which counts pools of TPUs in slices.
+        """Return the path of a field in the stack file, in which the size of a TPU pool is a number of slices.
 
-        GPUs have fields of their own where they are attached to a CPU machine. A fallback of the system pool has its
-        machine type alone, and all other fields with it.
+        GPUs that are attached to a CPU machine have their own fields. A fallback of the system pool has only its own
+        machine type; all other fields belong to the system pool.
         """
         if self.origin[-2:-1] == ("fallback_machine_types",) and name not in self.SHARED:
             below = super().path(name)[len(self.origin) :]
@@ -206,7 +209,7 @@ class NodePoolView(View):
     def machine(self) -> MachineType | None:
         """The machine type's row in the catalogue, or None, which another rule reports.
 
-        A CPU machine with GPUs attached is the row of both, where the catalogue lets them go together.
+        For a CPU machine with attached GPUs, the row combines both if the catalogue allows the combination.
         """
         machine = MACHINE_TYPES.get(self.machine_type or "")
         if machine is None or machine.kind != "cpu":
@@ -215,7 +218,7 @@ class NodePoolView(View):
 
     @cached_property
     def capacity(self) -> ChargedCapacity:
-        """The provisioning model, which decides the charged quota. Queued provisioning is charged like flex-start."""
+        """The provisioning model, which determines the charged quota. Queued provisioning counts as flex-start."""
         if self.flex_start or self.queued:
             return "flex-start"
         if self.spot:
@@ -224,24 +227,24 @@ class NodePoolView(View):
 
     @property
     def surge_of_upgrades(self) -> int:
-        """Additional VMs during an upgrade that is not blue-green; GKE's default if none are set."""
+        """The additional VMs during an upgrade that is not blue-green; GKE's default if the number is not set."""
         return (self.max_surge or 0) if self.upgrades else SURGE_BY_DEFAULT
 
     @property
     def autoscales(self) -> bool:
-        """Whether it has a maximum of VMs, per zone or in total."""
+        """Return True if the pool has a maximum number of VMs, per zone or in total."""
         return self.max_nodes is not None or self.total_max_nodes is not None
 
     @property
     def least_vms(self) -> int:
-        """The VMs that always exist over all zones: the autoscaler's minimum, or the fixed count."""
+        """The number of VMs in all zones that always exist: the autoscaler's minimum, or the fixed count."""
         if not self.autoscales:
             return self.most_vms
         return max(self.total_min_nodes or 0, (self.min_nodes or 0) * self.zone_count)
 
     @property
     def hosts(self) -> int:
-        """The VMs of one slice of ``tpu_topology``, rounded up; 1 without a valid one."""
+        """The number of VMs in one slice of ``tpu_topology``, rounded up; 1 without a valid topology."""
         return self.machine.hosts_of(self.tpu_topology) if self.machine else 1
 
     @cached_property
@@ -253,7 +256,7 @@ class NodePoolView(View):
 
     @cached_property
     def most_vms(self) -> int:
-        """The most VMs over all zones: the autoscaler's maximum, or the fixed count."""
+        """The maximum number of VMs in all zones: the autoscaler's maximum, or the fixed count."""
         if self.total_max_nodes:
             return self.total_max_nodes
         per_zone = next((n for n in (self.max_nodes, self.node_count, self.initial_nodes) if n is not None), 1)
@@ -261,9 +264,10 @@ class NodePoolView(View):
 
 
 class InlinePoolView(NodePoolView):
-    """A node pool inside its cluster's inputs: an entry of ``nodePools``, or the default pool, if it stays.
+    """A node pool in its cluster's inputs: an entry of ``nodePools``, or the default pool if it is not removed.
 
-    Its inputs are those of the pool with what it takes from the cluster; ``prefix`` is where they stand in it.
+    Its inputs are those of the pool plus those that it takes from the cluster. ``prefix`` is the path of the pool in
+    the cluster's inputs.
     """
 
     TYPES = (CLUSTER,)
@@ -272,7 +276,7 @@ class InlinePoolView(NodePoolView):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield the pools of a cluster; the default one only if it is set and not removed."""
+        """Yield the pools of a cluster. The default pool is included only if it is set and not removed."""
         inputs = planned.inputs if isinstance(planned.inputs, Mapping) else {}
         shared = {key: inputs[key] for key in _OF_CLUSTER if key in inputs}
         for index, row in enumerate(rows(inputs.get("nodePools"))):
@@ -293,11 +297,11 @@ class InlinePoolView(NodePoolView):
         return pool
 
     def spelled(self, name: str) -> str:
-        """Return the input from the cluster."""
+        """Return the input of a field as a path in the cluster's inputs."""
         return self.prefix + super().spelled(name)
 
 
 class CreatedPoolView(NodePoolView):
-    """A node pool that GKE would create for a priority of a compute class, which has a list of zones."""
+    """A node pool that GKE would create for a priority of a compute class. It has a list of zones."""
 
     zones = fields.texts("nodeLocations", place="zones")

@@ -1,4 +1,4 @@
-"""Storage: instances of Filestore and Managed Lustre, buckets, volumes of Kubernetes. Names end in units."""
+"""Views of storage: Filestore and Managed Lustre instances, buckets, Kubernetes volumes. Names end in units."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from training_platform.views.view import Settings, View
 
 
 class Export(NamedTuple):
-    """Clients of a share by address ranges, and whether their root is squashed to the anonymous user."""
+    """The address ranges of a share's clients, and whether their root user is mapped to the anonymous user."""
 
     ranges: tuple[str, ...]
     squashed: bool
 
     @classmethod
     def of(cls, entry: Any) -> Export:
-        """Read an entry of ``nfsExportOptions``."""
+        """Return an entry of ``nfsExportOptions`` as an export."""
         return cls(of.as_texts(of.at(entry, ("ipRanges",))), of.at(entry, ("squashMode",)) == "ROOT_SQUASH")
 
 
 class FilestoreView(View):
-    """A Filestore instance; capacity in GiB (the API's ``capacityGb``). It has one share."""
+    """A Filestore instance with its one share. Its capacity is in GiB (the API's ``capacityGb``)."""
 
     TYPES = (resource_types.FILESTORE,)
 
@@ -47,14 +47,14 @@ class FilestoreView(View):
 
     @fields.field("networks.network", place="")
     def network_project(self) -> str | None:
-        """The project in its network's name; None for a name without project."""
+        """The project in the name of its network, or None if the name contains no project."""
         network = of.as_text(self.read("networks.network"))
         parts = network.split("/") if isinstance(network, str) else ()  # an unknown one counts as the program's own
         return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
 
 
 class LustreView(View):
-    """A Managed Lustre instance; capacity in GiB, throughput in MB/s per TiB."""
+    """A Managed Lustre instance. Its capacity is in GiB, its throughput in MB/s per TiB."""
 
     TYPES = (resource_types.LUSTRE,)
 
@@ -74,7 +74,7 @@ class SnapshotView(View):
 
 
 class EncryptedView(View):
-    """A resource other than pools' disks that a Cloud KMS key may encrypt; ``encryption`` is None for Google's key."""
+    """A resource that a Cloud KMS key may encrypt, except pools' disks; ``encryption`` is None for Google's key."""
 
     TYPES = (
         resource_types.BUCKET,
@@ -101,7 +101,7 @@ class EncryptedView(View):
 
 
 class RepositoryView(View):
-    """A repository of Artifact Registry; one with the same id in another location may have the same images."""
+    """An Artifact Registry repository. One with the same id in another location may have the same images."""
 
     TYPES = (resource_types.REPOSITORY,)
 
@@ -112,7 +112,7 @@ class RepositoryView(View):
 
 
 class BucketView(View):
-    """A Cloud Storage bucket; ``force_destroy`` deletes its objects with it."""
+    """A Cloud Storage bucket. With ``force_destroy``, its objects are deleted with it."""
 
     TYPES = (resource_types.BUCKET,)
 
@@ -123,7 +123,7 @@ class BucketView(View):
 
 
 class StorageClassView(Settings):
-    """A StorageClass of Kubernetes."""
+    """A Kubernetes StorageClass."""
 
     TYPES = (resource_types.STORAGE_CLASS,)
 

@@ -1,4 +1,4 @@
-"""Vertex AI: persistent resources."""
+"""Views of Vertex AI persistent resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARED = ("region", "network_attachment")
 
 
 class PersistentPoolView(View):
-    """One resource pool of a Vertex AI persistent resource; counts are VMs, the boot disk's size is in GB."""
+    """One resource pool of a Vertex AI persistent resource. Counts are numbers of VMs; the boot disk is in GB."""
 
     TYPES = (PERSISTENT_RESOURCE,)
     EACH = (_POOL,)
@@ -42,13 +42,13 @@ class PersistentPoolView(View):
 
     @classmethod
     def viewed(cls, planned: StackResource, origin: Path, inputs: Any) -> Self:
-        """Return the view of a pool; all except the first have their own section in the stack file."""
+        """Return the view of a pool. Every pool except the first has its own section in the stack file."""
         pool = at(inputs, keys(f"{_POOL}.id"))
         section = pool_path(pool) if origin and isinstance(pool, str) else ()
         return super().viewed(planned, (*origin, *section), inputs)
 
     def path(self, name: str) -> Path:
-        """Return the path of a field in the stack file; fields that pools share are above the further pools."""
+        """Return the path of a field in the stack file. Fields that all pools share are not in the additional pools."""
         if name in _ATTACHED and self.known("accelerator_type"):
             gpu = vertex_gpu(self.accelerator_type)
             if gpu and gpu.attachment:
@@ -65,5 +65,5 @@ class PersistentPoolView(View):
 
     @property
     def most_vms(self) -> int:
-        """The most VMs: the autoscaler's maximum, or the fixed count."""
+        """The maximum number of VMs: the autoscaler's maximum, or the fixed count."""
         return next((n for n in (self.max_replicas, self.replica_count) if n is not None), 1)

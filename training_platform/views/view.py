@@ -1,8 +1,9 @@
-"""Views, which rules read: small, typed, and independent of any API's spelling.
+"""Views for rules: small, typed, and independent of the names in any API.
 
-A view holds the planned inputs of a resource, and a field of it says how it is read from them: a rule cannot tell
-whether a plan, a REST body or the model gave them. A field that a deployment alone would tell raises ``NeedsUnknown``
-where it is read, so a rule is written as if every value were there, and the runner reports it as not decided.
+A view contains the planned inputs of a resource, and its fields define how values are read from them. A rule cannot
+tell whether the inputs come from a plan, a REST body or the model. Reading a field whose value is known only after
+deployment raises ``NeedsUnknown``. A rule can therefore be written as if every value were known; the runner reports it
+as not evaluated.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class NeedsUnknown(Exception):
 class Field(Generic[T]):
     """One field of a view, read from the inputs at first access and cached.
 
-    ``place`` is where it is in the stack file below the view's section, ``upgrades.strategy``: "" for the section
-    itself, None for a line of its own name. ``inputs`` are its spellings in a program, the first the common one.
+    ``place`` is the path of the field in the stack file, below the view's section: ``upgrades.strategy``. It is "" for
+    the section itself, and None for a line with the name of the field. ``inputs`` are the input names in a program, the
+    usual one first.
     """
 
     def __init__(self, read: Callable[[Any], Any], place: str | None = None, inputs: tuple[str, ...] = ()) -> None:
@@ -43,7 +45,7 @@ class Field(Generic[T]):
         self.name = ""
 
     def __set_name__(self, _owner: type, name: str) -> None:
-        """Take the name of the attribute."""
+        """Set the name of the attribute."""
         self.name = name
 
     @overload
@@ -51,7 +53,7 @@ class Field(Generic[T]):
     @overload
     def __get__(self, view: View, owner: type) -> T: ...
     def __get__(self, view: View | None, owner: type) -> Self | T:
-        """Return the value, which the instance caches. Raises NeedsUnknown."""
+        """Return the value, which is cached in the instance. Raises NeedsUnknown."""
         if view is None:
             return self
         try:
@@ -67,8 +69,8 @@ class Field(Generic[T]):
 class PlainField(Field[T]):
     """A field from one input: the first of ``inputs`` that is set, or ``missing`` if none is.
 
-    ``block`` is where the value is read where that is not one of the inputs themselves. ``refers`` is the type of
-    resource that it names.
+    ``block`` is the path to read if it is not one of ``inputs``. ``refers`` is the type of the resource that the field
+    names.
     """
 
     def __init__(
@@ -93,9 +95,12 @@ class PlainField(Field[T]):
 class View:
     """A view of a resource of a stack, with the section of the stack file that declares it.
 
-    ``TYPES`` are the types of resources that have such a view, ``EACH`` the lists along whose entries each has one. A
-    finding about a field lands on the nearest line that the file has. ``SHARED`` names the fields that all sections of
-    a file share: their values are at its top. ``values`` are read instead of the inputs.
+    - ``TYPES`` are the resource types that have such a view.
+    - ``EACH`` is the path of lists; there is one view for each of their entries.
+    - ``SHARED`` are the fields that all sections of a file share. Their values are at the top of the file.
+    - ``values`` replace the values from the inputs.
+
+    A finding about a field is reported at the nearest line in the file.
     """
 
     TYPES: ClassVar[tuple[str, ...]] = ()
@@ -109,7 +114,7 @@ class View:
     own_line: int | None = None  # of the organisation's own code that adds the resource
 
     def __init_subclass__(cls) -> None:
-        """Collect the fields of the class and its bases."""
+        """Collect the fields of the class and its base classes."""
         cls.FIELDS = {**cls.FIELDS, **{name: field for name, field in vars(cls).items() if isinstance(field, Field)}}
         for name, field in cls.FIELDS.items():
             place = field.place
@@ -136,21 +141,21 @@ class View:
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield the views of this class of a planned resource."""
+        """Yield the views of this class for a planned resource."""
         blocks = unrolled(planned.inputs, cls.EACH) if cls.EACH else [planned.inputs]
         for inputs in blocks:
             yield cls.viewed(planned, origin, inputs)
 
     @classmethod
     def viewed(cls, planned: StackResource, origin: Path, inputs: Any) -> Self:
-        """Return the view of a resource, or of one list entry, which ``inputs`` has instead of the list."""
+        """Return the view of a resource, or of one list entry, which replaces the list in ``inputs``."""
         return cls(
             stack=planned.stack, type=planned.type, name=planned.name, origin=origin, inputs=inputs,
             options=planned.options,
         )  # fmt: skip
 
     def replaced(self, **values: Any) -> Self:
-        """Return a copy with other values of some fields. Raises TypeError for an unknown field."""
+        """Return a copy in which some fields have other values. Raises TypeError for an unknown field."""
         return builtins.type(self)(
             stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
             options=self.options, **{**self._values, **values},
@@ -158,11 +163,11 @@ class View:
 
     @cached_property
     def hidden(self) -> tuple[Any, ...]:
-        """Return the values that findings do not show; cached, since an object can have hundreds of findings."""
+        """Return the values that findings must not show, cached because an object can have hundreds of findings."""
         return tuple(secrets_in(self.inputs))
 
     def __repr__(self) -> str:
-        """Return the class, and the type and name of the resource."""
+        """Return the class with the type and name of the resource."""
         return f"{builtins.type(self).__name__}({self.type} {self.name})"
 
     def path(self, name: str) -> Path:
@@ -172,9 +177,9 @@ class View:
         return (*self.origin, *self.PLACES.get(name, (name,) if self.LINES else ()))
 
     def locate(self, name: str) -> Anchor:
-        """Return the place of a field, or of the resource for an empty name: the file is not known to a view.
+        """Return the place of a field, or of the resource for an empty name. A view does not know the file.
 
-        The path is that in the stack file if the resource has a section there, else the input's.
+        The path is the one in the stack file if the resource has a section there, otherwise the path of the input.
         """
         place = dotted(self.path(name) if name else self.origin)
         if not self.origin:
@@ -182,13 +187,13 @@ class View:
         return Anchor(stack=self.stack, path=place, resource=f"{self.type} {self.name}")
 
     def spelled(self, name: str) -> str:
-        """Return the input of a field: of several spellings the one that is set, or the first."""
+        """Return the input of a field. If it has several names, this is the one that is set, or the first."""
         inputs = self.FIELDS[name].inputs if name in self.FIELDS else ()
         written = (path for path in inputs if self.read(path) is not None)
         return next(written, inputs[0] if inputs else "")
 
     def known(self, name: str) -> bool:
-        """Whether a field's value is known."""
+        """Return True if a field's value is known."""
         if name in self.__dict__:
             return True
         try:
@@ -198,14 +203,14 @@ class View:
         return True
 
     def may_have(self, name: str) -> bool:
-        """Whether a field is set, or unknown."""
+        """Return True if a field is set or unknown."""
         try:
             return bool(getattr(self, name))
         except NeedsUnknown:
             return True
 
     def values(self) -> dict[str, Any]:
-        """Return every field, including ``UNKNOWN``."""
+        """Return the values of all fields, including ``UNKNOWN``."""
         return {name: getattr(self, name) if self.known(name) else UNKNOWN for name in self.FIELDS}
 
     def read(self, path: str) -> Any:
@@ -213,23 +218,23 @@ class View:
         return at(self.inputs, keys(path))
 
     def refers(self, path: Keys, kind: str) -> Any:
-        """Return the name of another resource: the last part of a name or path."""
+        """Return the name of the resource that an input refers to: the last part of a name or path."""
         value = as_name(at(self.inputs, path))
         return self.depends_on(kind) if value is UNKNOWN else value
 
     def depends_on(self, kind: str) -> Any:
-        """Return the logical name of the only dependency of a type; its path is often unknown before deployment."""
+        """Return the logical name of the only dependency of a type. Its path is often unknown before deployment."""
         after = [name for token, name in self.options.get("dependsOn", ()) if token == kind]
         return after[0] if len(after) == 1 else UNKNOWN
 
     def is_meant(self, reference: str | None, field: str) -> bool:
-        """Whether a reference means this resource, by its logical name or the name in a field."""
+        """Return True if a reference refers to this resource, by its logical name or by the name in a field."""
         if reference is None:
             return False
         return reference == self.name or (self.known(field) and reference == getattr(self, field))
 
 
 class Settings(View):
-    """Resources that a program decides by itself; their findings are at the section, since fields have no line."""
+    """Resources whose inputs the program chooses. Their findings are at the section, because fields have no line."""
 
     LINES = False

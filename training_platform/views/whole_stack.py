@@ -1,4 +1,4 @@
-"""A whole stack, for rules that compare its views, and a whole resource."""
+"""Views of a whole stack, for rules that compare views, and of a whole resource."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Program(View):
     """A whole stack.
 
     ``environment`` is the environment that the stack is or belongs to, ``team`` its team or None. ``production`` says
-    whether the house rules for production hold.
+    whether the production rules of the organisation apply.
     """
 
     environment = fields.required()
@@ -38,9 +38,9 @@ class Program(View):
         self._built: dict[Callable[[Program], Any], Any] = {}
 
     def all(self, kind: builtins.type[V], field: str = "") -> tuple[V, ...]:
-        """Return the views of one kind in the order of the plan; cached, since rules ask for every resource.
+        """Return the views of one kind in the order of the plan, cached because rules call this for every resource.
 
-        With a field only those that have it, or of which it is not known.
+        With ``field``, only the views in which the field is set or unknown.
         """
         if (kind, field) not in self._by_kind:
             kinds = [subclass for subclass in self._of if issubclass(subclass, kind)]
@@ -53,7 +53,7 @@ class Program(View):
         return self._by_kind[kind, field]
 
     def once(self, build: Callable[[Program], T]) -> T:
-        """Return the result of a function of the program; cached, so that an index is built once."""
+        """Return the result of a function of the program. It is cached, so an index is built only once."""
         if build not in self._built:
             self._built[build] = build(self)
         built: T = self._built[build]
@@ -63,17 +63,17 @@ class Program(View):
 def program(
     views: Iterable[View], *, stack: str, environment: str, team: str | None, production: bool | None
 ) -> Program:
-    """Return the program that holds ``views``."""
+    """Return the program that contains ``views``."""
     return Program(views, stack=stack, environment=environment, team=team, production=production)
 
 
 class ObjectView(Settings):
-    """A resource of a provider with all of its inputs as fields."""
+    """A resource of a provider with all of its inputs."""
 
     def path(self, name: str) -> Path:
-        """Return the path of an input in the stack file, from the view of the resource that reads it.
+        """Return the path of an input in the stack file, which is that of the view's field that reads the input.
 
-        In a program without a stack file that is the input itself, so that each is found by itself.
+        In a program without a stack file the path is the input itself, so each input has its own findings.
         """
         if not self.origin:
             return (name,)
@@ -87,7 +87,7 @@ class ObjectView(Settings):
         return self.origin
 
     def spelled(self, name: str) -> str:
-        """Return the input of the same name."""
+        """Return the input, which has the same name as the field."""
         return name
 
 
