@@ -1,16 +1,16 @@
-"""A model of Kueue's queues: what a change of queues does to waits, without a cluster.
+"""A model of Kueue's queues that predicts how a change of queues affects waiting times, without a cluster.
 
-``read_manifests`` reads the objects of any cluster, ``read_trace`` its jobs, and ``play`` plays them::
+``read_manifests`` reads the objects of a cluster, ``read_trace`` reads its jobs, and ``play`` simulates them::
 
     queues = read_manifests(Path("queues"))
     trace = read_trace(Path("jobs.csv"), [queues.cluster])
     played = play(queues.cluster, trace.jobs, queues.times)
     waits = [run.started - run.of.submitted for run in played.runs]
 
-The command ``kueue-model`` does the same, and prints tables. Nothing here knows stack files or Google Cloud.
+The command ``kueue-model`` does the same, and prints tables. Nothing here depends on stack files or Google Cloud.
 
-Programs import the names below, and three modules: ``imports`` (records of other schedulers as traces), ``results``
-(figures of a play) and ``output`` (what a command prints of them).
+Programs import the names below and three modules: ``imports`` reads records of other schedulers as traces, ``results``
+computes the figures of a simulation, and ``output`` prints them.
 """
 
 from kueue_model.cluster import Cluster, Counting, FlavorMachines

@@ -1,4 +1,4 @@
-"""``kueue-model``: jobs of a trace in the queues of any cluster with Kueue."""
+"""The command ``kueue-model``, which simulates the jobs of a trace in the queues of any cluster with Kueue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EPILOG: Final = "\b\nExample:\n  kueue-model queues workloads.json"
 
 
 class _Command(click.Command):
-    """A command that ends with one sentence and exit code 2 for files that it cannot play."""
+    """A command that ends with exit code 2 and a one-sentence message if its files cannot be simulated."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -63,11 +63,13 @@ def kueue_model(
     plots: Path | None,
     output_format: str,
 ) -> None:
-    """Play the jobs of TRACE in the queues of MANIFESTS, without a cluster or network.
+    """Simulate the jobs of TRACE in the queues of MANIFESTS, without a cluster or network.
 
-    MANIFESTS is a file or folder with ClusterQueues and what belongs to them, as `kubectl get -o yaml` prints it. TRACE
-    is the output of `kubectl get workloads -A -o json`, or a CSV file of jobs. Exit code 0: played. 1: with preemption
-    loops, jobs that never end, or unusable rows of the trace. 2: not played.
+    MANIFESTS is a file or folder with ClusterQueues and their related objects, as `kubectl get -o yaml` prints them.
+    TRACE is the output of `kubectl get workloads -A -o json`, or a CSV file of jobs.
+
+    Exit code 0: the simulation succeeded. 1: it found preemption loops, jobs that never end, or unusable rows of the
+    trace. 2: it could not run.
     """
     queues = [read_manifests(path) for path in (manifests, against) if path is not None]
     if machines is not None:
@@ -97,7 +99,7 @@ def kueue_model(
 
 
 def _trace(path: Path, cluster: Cluster, notes: list[str]) -> Trace:
-    """Read a trace, or make one of workloads; the notes count the workloads that it leaves out."""
+    """Read a trace, or convert workloads to one. The function adds to ``notes`` how many workloads it leaves out."""
     if path.suffix != ".json":
         return read_trace(path, [cluster])
     imported = read_foreign(path, "kueue", NameTable(), resources=True)
@@ -111,7 +113,7 @@ def _trace(path: Path, cluster: Cluster, notes: list[str]) -> Trace:
 
 
 def main() -> None:
-    """Run the command; a mistake in this program ends with exit code 2 and one sentence."""
+    """Run the command. A bug in this program ends it with exit code 2 and a one-sentence message."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # without it, pydantic reads all entry points
     try:
         kueue_model()

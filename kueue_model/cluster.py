@@ -1,4 +1,4 @@
-"""One cluster's Kueue, as the model plays it: the specs of its queues, and the machines of its flavors."""
+"""The Kueue of one cluster, as the model simulates it: the specs of its queues, and the machines of its flavors."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ KUEUE_SETTINGS: Final[Mapping[str, str]] = {
     "borrowing": "preemption.borrowWithinCohort of the first queue",
     "hold": "stopPolicy of the queue",
 }
-"""The field of a ClusterQueue that lets a job evict another, by the reason of the eviction."""
+"""For each eviction reason, the field of a ClusterQueue that allows such evictions."""
 
 
 class FlavorMachines(NamedTuple):
     """A flavor: its machines, and their price in USD per chip and hour, or None if the price is not known.
 
-    ``chips`` are those of all machines. A job gets multiples of ``per_slice`` chips (1 for GPUs, since pods can share a
-    VM). Reports show ``unit`` chips as one. ``capacity`` is the key of the times when machines come and go.
-    ``largest_request`` is the most chips whose machines one job can request, None without such a limit.
+    ``chips`` is the number of chips of all machines. A job gets multiples of ``per_slice`` chips (1 for GPUs, since
+    pods can share a VM). Reports divide amounts by ``unit``. ``capacity`` is the key into the table of arrival and loss
+    times. ``largest_request`` is the maximum number of chips whose machines one job can request, or None without a
+    limit.
     """
 
     name: str
@@ -37,9 +38,9 @@ class FlavorMachines(NamedTuple):
 
 
 class Counting(NamedTuple):
-    """How Kueue counts a request, and the ClusterQueue of each LocalQueue, ``namespace/name``.
+    """How Kueue counts requests, and a map from LocalQueues (``namespace/name``) to their ClusterQueues.
 
-    A transformation says whether a resource is kept, and which others one unit of it counts as.
+    A transformation defines whether a resource is kept, and the amounts of other resources that one unit of it adds.
     """
 
     excluded: tuple[str, ...] = ()
@@ -49,11 +50,11 @@ class Counting(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """One cluster's Kueue: the specs of its ClusterQueues, Cohorts and flavors by name.
+    """One cluster's Kueue: the specs of its ClusterQueues, Cohorts and flavors, keyed by name.
 
-    ``fair_sharing`` has the preemption strategies, or is None without fair sharing. ``counting`` is set if traces name
-    resources instead of accelerators. ``settings`` names what lets a job evict another, by the reason of the eviction,
-    in the words of those who change it.
+    ``fair_sharing`` contains the preemption strategies, or is None without fair sharing. ``counting`` is set if traces
+    name resources instead of accelerators. ``settings`` maps each eviction reason to the name of the setting that
+    allows such evictions; users change the setting under this name.
     """
 
     name: str

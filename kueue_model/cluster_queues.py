@@ -1,4 +1,4 @@
-"""Jobs, and the cluster queues in which they wait and run, as Kueue models them.
+"""Jobs, and the ClusterQueues in which they wait and run, as Kueue models them.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/queue, read 2026-11-23.
 """
@@ -21,9 +21,9 @@ PreemptionPolicy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"
 class Pods(NamedTuple):
     """One kind of pods of a job: the total amount of a resource, and the flavors that it may use (None: all).
 
-    ``more`` are the other resources of the same resource group, of the same flavor. Pods whose resources are in several
-    groups are several kinds here, since Kueue chooses a flavor for each group; those after the first have
-    ``is_same_kind``.
+    ``more`` contains the other resources of the same resource group, which get the same flavor. If the resources of a
+    pod are in several groups, the pod becomes several kinds here, since Kueue chooses a flavor for each group. All of
+    these kinds except the first have ``is_same_kind``.
     """
 
     resource: str
@@ -34,17 +34,17 @@ class Pods(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What jobs of a queue have in common if Kueue treats them alike."""
+    """The properties that decide how Kueue treats a job of a queue. Kueue treats jobs with the same shape alike."""
 
     priority: int
     pods: tuple[Pods, ...]
 
 
 class Attempt(NamedTuple):
-    """The last attempt to find flavors for a job; the next cycle continues with the flavors after them.
+    """The last attempt to find flavors for a job. The next cycle continues with the flavors after the last tried ones.
 
-    ``tried`` has the index of the last tried one for each kind of pods, or -1 for all. ``cycle`` and ``generation``
-    (the queue's) are those of the attempt.
+    ``tried`` contains, for each kind of pods, the index of the last flavor that was tried, or -1 if all were. ``cycle``
+    and ``generation`` are the numbers of the cycle and of the queue's generation at the time of the attempt.
     """
 
     tried: tuple[int, ...] = ()
@@ -57,10 +57,10 @@ NO_ATTEMPT: Final = Attempt()
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A job: what its owner requests, and its state, which its methods change.
+    """A job: the request of its owner, and its state, which the methods change.
 
-    ``tie`` orders jobs that Kueue orders only by a random id. ``cells`` are those of its pods' first resources, and
-    ``usage`` the amounts by cell, while it holds quota; otherwise both are empty.
+    ``tie`` orders jobs that Kueue orders only by a random id. While the job holds quota, ``cells`` contains the cells
+    of its pods' first resources, and ``usage`` the amounts keyed by cell. Otherwise both are empty.
     """
 
     name: str
@@ -83,25 +83,25 @@ class Job:
         self.change_priority(self.priority)
 
     def change_priority(self, priority: int) -> None:
-        """Change the priority, and with it the shape."""
+        """Change the priority and the shape, which depends on it."""
         self.priority = priority
         self.shape = Shape(priority, self.pods)
 
     def enter(self, queue: Queue, now: float, tie: float) -> None:
-        """Become a job of a queue."""
+        """Add the job to a queue."""
         self.member = queue.member
         self.created = now
         self.tie = tie
 
     def hold_quota(self, cells: tuple[int, ...], usage: Mapping[int, int], now: float) -> None:
-        """Hold quota from now on."""
+        """Record the quota that the job holds from now on."""
         self.cells = cells
         self.usage = usage
         self.reserved = now
         self.attempt = NO_ATTEMPT
 
     def release_quota(self) -> None:
-        """Hold no quota any more."""
+        """Record that the job no longer holds quota."""
         self.cells = ()
         self.usage = {}
         self.evicting = False
@@ -110,7 +110,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
-    """The policies of a ClusterQueue; a job may take quota of others while borrowing up to a priority of theirs."""
+    """The policies of a ClusterQueue.
+
+    If ``takes_while_borrowing``, a job that borrows may evict jobs of other queues up to ``highest_taken_priority``.
+    """
 
     within_queue: PreemptionPolicy
     reclaim: PreemptionPolicy
@@ -143,9 +146,9 @@ class QueuePolicy:
 class Queue:
     """A ClusterQueue: its policies and its jobs.
 
-    Waiting jobs are kept by shape. The preemptor is the last job that evicted others: it is first until it is admitted.
-    Drained jobs wait until the queue is no longer held. ``aside`` are the shapes of jobs that fit nowhere.
-    ``generation`` counts changes that may have made room.
+    Waiting jobs are grouped by shape. The preemptor is the last job that evicted others; it is first in the queue until
+    it is admitted. Drained jobs wait until the queue is no longer held. ``aside`` contains the shapes of jobs that do
+    not fit anywhere. ``generation`` counts the changes that may have freed quota.
     """
 
     def __init__(self, name: str, spec: Json, member: Member, quotas: Quotas) -> None:
@@ -172,7 +175,7 @@ class Queue:
         self._used: defaultdict[int, Counter[int]] = defaultdict(Counter)  # by cell and the priority of jobs
 
     def start(self, job: Job) -> None:
-        """Count a job as running, and no longer prefer it."""
+        """Mark a job as running. If it is the preemptor, it no longer is."""
         if job is self._preemptor:
             self.prefer(None)
         self.generation += 1
@@ -181,7 +184,7 @@ class Queue:
             self._used[cell][job.priority] += amount
 
     def stop(self, job: Job) -> None:
-        """Count a job as no longer running."""
+        """Mark a job as no longer running."""
         self.generation += 1
         del self.running[job]
         for cell, amount in job.usage.items():
@@ -202,7 +205,7 @@ class Queue:
         self.push(job)
 
     def most_evictable(self, job: Job, policy: PreemptionPolicy, cell: int) -> int:
-        """Return the most of a cell that another job can get by evicting jobs here under a policy."""
+        """Return the maximum amount of a cell that evictions in this queue can free for a job under a policy."""
         if policy == "Never":
             return 0
         highest: float = job.priority
@@ -220,7 +223,7 @@ class Queue:
         heapq.heappush(self._waiting.setdefault(job.shape, []), (job.created, job.tie, job))
 
     def prefer(self, job: Job | None) -> None:
-        """Put a job that evicts others first; None once it is admitted. A strict queue keeps its order."""
+        """Move a job that evicts others to the front, or reset this with None. A StrictFIFO queue keeps its order."""
         earlier_first = self._first
         self._first = None
         self._preemptor = None if self.policy.is_strict else job
@@ -228,14 +231,14 @@ class Queue:
             self.push(earlier_first)
 
     def push_evicted(self, eviction: Eviction) -> None:
-        """Add a job whose eviction has ended; it waits apart if the queue drained it and is still held."""
+        """Add a job whose eviction has ended. If this queue drained it and is still held, it joins the drained jobs."""
         if eviction.reason == "hold" and self.held:
             self._drained.append(eviction.job)
         else:
             self.push(eviction.job)
 
     def join_drained(self) -> None:
-        """Add the drained jobs to the waiting ones."""
+        """Move the drained jobs to the waiting ones."""
         for job in self._drained:
             self.push(job)
         self._drained.clear()
@@ -254,7 +257,7 @@ class Queue:
                 self.push(waiting_job)
 
     def pop(self) -> Job | None:
-        """Remove and return the first job that was not put aside, None if there is none or the queue is held."""
+        """Remove and return the first job that was not set aside, or None if there is none or the queue is held."""
         if self.held:
             return None
         if self._first is not None and self._first.shape not in self.aside:
@@ -272,13 +275,13 @@ class Queue:
         return job
 
     def _order(self, shape: Shape) -> tuple[int, float, float]:
-        """Return the sorting key of a shape: the highest priority, then the oldest job."""
+        """Return a sorting key for a shape: its priority, highest first, then the age of its oldest job."""
         created, tie, _ = self._waiting[shape][0]
         return (-shape.priority, created, tie)
 
 
 class Eviction(NamedTuple):
-    """An eviction of ``job`` from its cells for ``by``, with the reason; ``by`` is itself if its queue is drained."""
+    """The eviction of ``job`` from its cells for the job ``by``. If a queue is drained, ``by`` is ``job`` itself."""
 
     job: Job
     cells: tuple[int, ...]

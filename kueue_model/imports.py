@@ -1,16 +1,16 @@
-"""Traces from other schedulers: Slurm's accounting, the Standard Workload Format, and Kueue's workloads.
+"""Imports traces from other schedulers: Slurm's accounting, the Standard Workload Format, and Kueue's workloads.
 
 A table maps accounts to our teams, and kinds of GPUs to our accelerators or flavors::
 
     teams: {physics: vision, "*": nlp}
     needs: {a100: a100-80, "*": h100}
 
-``*`` matches every other name. If a section lacks ``*``, jobs with other names are left out; without the section, names
-stay as they are. Jobs that are left out are counted by the reason, and rows that cannot be read are findings with line
-and column.
+``*`` matches every other name. If a section has no ``*``, jobs with unlisted names are left out. If a section is
+missing, names are kept unchanged. The import counts the jobs that it leaves out for each reason. Each row that cannot
+be read produces a finding with line and column.
 
 Source: sacct(1) of Slurm 24.05 for ``--parsable2`` and TRES; Feitelson's Standard Workload Format, version 2.2; Kueue's
-API v1beta2 for workloads. None of the three was tried with files of a real cluster of Slurm.
+API v1beta2 for workloads. None of the three imports was tried with files of a real cluster.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _ELAPSED: Final = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9}):([0-9]{2}):([0-9]{
 _MOST_GPUS: Final = 1_000_000
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
-"""Exceptions from reading an object that lacks the fields of its kind."""
+"""Exceptions raised while reading an object without the required fields of its kind."""
 _ACCELERATORS: Final = ("nvidia.com/gpu", "google.com/tpu")
 
 
 class NameTable(Section):
-    """Our names for another scheduler's: teams by account, group or ClusterQueue, needs by kind of GPU."""
+    """Our names for another scheduler's: teams keyed by account, group or ClusterQueue, and needs by kind of GPU."""
 
     teams: dict[str, str] = Field(default_factory=dict)
     needs: dict[str, str] = Field(default_factory=dict)
 
     def row(self, team: str, needs: Iterable[tuple[str, str]], **more: object) -> Row | str:
-        """Return a row of a trace for amounts by kind of GPU, or the reason why the table has none."""
+        """Return a row of a trace for amounts of each kind of GPU, or the reason why the table gives no row."""
         parts: list[str] = []
         for amount, kind in needs:
             need = _our_name(self.needs, kind)
@@ -71,15 +71,15 @@ def _our_name(names: Mapping[str, str], name: str) -> str | None:
 
 
 def read_table(path: Path | None) -> NameTable:
-    """Read a table of names; without a file all names stay. Raises UserError with everything wrong in it."""
+    """Read a table of names. Without a file, all names are kept. Raises UserError with every error in the file."""
     return NameTable() if path is None else read_section(path, NameTable)
 
 
 @dataclass
 class Imported:
-    """Rows of a trace, counts of the jobs that were left out by the reason, and findings about unreadable rows.
+    """Rows of a trace, the number of jobs left out for each reason, and findings about unreadable rows.
 
-    With ``resources``, jobs of Kueue need all of their resources, not only GPUs or TPUs of a flavor.
+    If ``resources`` is set, rows for Kueue's jobs list all of their resources, not only GPUs or TPUs of a flavor.
     """
 
     resources: bool = False
@@ -88,16 +88,16 @@ class Imported:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, row: Row | str) -> None:
-        """Add a row, or count the reason why a job has none."""
+        """Add a row. If given the reason for a left-out job instead, count it."""
         if isinstance(row, str):
             self.left_out[row] += 1
         else:
             self.rows.append(row)
 
     def add_workload(self, item: Any, table: NameTable, **more: object) -> None:
-        """Add one of Kueue's workloads if it has ended; an evicted job runs from its last admission on.
+        """Add one of Kueue's workloads if it has ended. The run of an evicted job starts at its last admission.
 
-        Raises MALFORMED if no API server could have written it.
+        Raises one of the MALFORMED exceptions if no API server could have written the workload.
         """
         status = item.get("status") or {}
         times: dict[str, datetime] = {}
@@ -133,7 +133,7 @@ class Imported:
         self.add(row)
 
     def add_workloads(self, items: Iterable[Json], table: NameTable, **more: object) -> None:
-        """Add workloads from an API server; unreadable ones are counted."""
+        """Add workloads from an API server, and count the unreadable ones."""
         for item in items:
             try:
                 self.add_workload(item, table, **more)
@@ -147,7 +147,7 @@ class Imported:
 
 
 def _accelerator_needs(admission: Json) -> list[tuple[str, str]]:
-    """Return amount and flavor of the GPUs or TPUs of each kind of pods."""
+    """Return the amount and flavor of the GPUs or TPUs of each kind of pods."""
     needs: list[tuple[str, str]] = []
     for assignment in admission["podSetAssignments"]:
         for resource, flavor in (assignment.get("flavors") or {}).items():
@@ -157,7 +157,7 @@ def _accelerator_needs(admission: Json) -> list[tuple[str, str]]:
 
 
 def _all_resources(admission: Json) -> str:
-    """Return the amounts of all resources of each kind of pods, as a trace writes them."""
+    """Return the amounts of all resources of each kind of pods, in the format of a trace."""
     kinds: list[str] = []
     for assignment in admission["podSetAssignments"]:
         usage = assignment["resourceUsage"]
@@ -213,7 +213,7 @@ class _WrongCellError(Exception):
 
 
 def _slurm_job(job: str, submit: str, account: str, run: tuple[str, str], table: NameTable) -> Row | str:
-    """Return a row of a trace, or the reason why the job has none; ``run`` is the elapsed time and the TRES."""
+    """Return a row of a trace, or the reason for leaving the job out. ``run`` is the elapsed time and the TRES."""
     elapsed, tres = run
     numbers = [(amount, name) for name, amount in _GPUS.findall(tres)]
     gpus = [(amount, name) for amount, name in numbers if amount.strip("0")]
@@ -305,7 +305,7 @@ def _read_kueue(path: Path, text: str, table: NameTable, imported: Imported) -> 
 
 
 def workload_items(path: Path, text: str) -> Iterator[tuple[Any, int]]:
-    """Yield each item of a list that kubectl wrote as JSON, with its offset. Raises UserError for another file."""
+    """Yield each item of a list that kubectl printed as JSON, with its offset. Raises UserError for any other file."""
     decode = json.JSONDecoder().raw_decode
     try:
         if not isinstance(json.loads(text)["items"], list):
@@ -340,4 +340,4 @@ KINDS: Final[Mapping[str, Callable[[Path, str, NameTable, Imported], None]]] = {
     "swf": _read_swf,
     "kueue": _read_kueue,
 }
-"""The readers of files, by the name of the format."""
+"""The file readers, keyed by the name of the format."""

@@ -1,4 +1,4 @@
-"""What Kueue's definitions allow in an object: the fields and enums of each kind, by its own version.
+"""The fields and enum values that Kueue's definitions allow in each kind of object, for each version of the API.
 
 ``kinds.schema.json`` is written by ``python -m tools.kueue_kinds`` from the CustomResourceDefinitions of Kueue v0.19.2
 (8eab687), config/components/crd/bases, read 2026-11-28.
@@ -28,7 +28,7 @@ Shape = Mapping[str, Any]
 
 @cache
 def shapes() -> Mapping[str, Shape]:
-    """Return the shape of each kind by ``KIND VERSION``: its ``fields``, ``items``, ``enum``, ``type``, or none."""
+    """Return the shape of each kind, keyed by ``KIND VERSION``: any of ``fields``, ``items``, ``enum``, ``type``."""
     return dict(json.loads(_FILE.read_text(encoding="utf-8")))
 
 
@@ -71,7 +71,7 @@ def _refused_fields(node: yaml.MappingNode, shape: Shape, subject: str, path: st
 
 
 def _wrong_value(node: yaml.ScalarNode, shape: Shape, field: str) -> str:
-    """Return what is allowed in place of a value, or an empty string."""
+    """Return a text about the values that are allowed instead, or an empty string if the value is valid."""
     text = str(node.value)
     if "enum" in shape and text not in shape["enum"]:
         return _nearest(text, {value: value for value in shape["enum"]})

@@ -1,13 +1,13 @@
-"""When machines come and go: waiting times and interruptions.
+"""When machines arrive and are lost: waiting times and interruptions.
 
-``arrive_minutes`` is the log-normal time from a job's admission to its machines, ``lost_hours`` the exponential time
-until a job is interrupted::
+``arrive_minutes`` defines a log-normal distribution of the time from a job's admission to the arrival of its machines.
+``lost_hours`` defines an exponential distribution of the time until a job is interrupted::
 
     arrive_minutes: {median: 5, p90: 30}
     lost_hours: {mean: 24}
     source: measured in October
 
-The model leaves out idle machines that could be used again, and failures that several jobs share.
+The model leaves out the reuse of idle machines, and failures that affect several jobs.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class LossTime(Section):
 
 
 class CapacityTimes(Section):
-    """When machines come and go; without ``lost_hours`` they stay."""
+    """When machines arrive and are lost. Without ``lost_hours``, they are never lost."""
 
     arrive_minutes: ArrivalTime = ArrivalTime()
     lost_hours: LossTime | None = None
     source: str = "invented"
 
     def draw(self, draw: random.Random) -> tuple[float, float]:
-        """Return the seconds until machines arrive, and from then until they are lost, infinite if never."""
+        """Return two random times in seconds: until the machines arrive, and until they are then lost (or inf)."""
         minutes = self.arrive_minutes.median
         p90 = self.arrive_minutes.p90
         if minutes and p90 is not None:
@@ -68,9 +68,10 @@ class CapacityTimes(Section):
 def expected_losses(
     times: Mapping[str, CapacityTimes], capacities: frozenset[str], seconds: float, checkpoint: float
 ) -> float:
-    """Return how often a job loses its machines, on average, before it has run for ``seconds``.
+    """Return how many times, on average, a job loses its machines before it has run for ``seconds``.
 
-    The number grows exponentially with the time between checkpoints, since the work after the last one is lost.
+    The number grows exponentially with the time between checkpoints, since each loss discards the work after the last
+    one.
     """
     losses = (times[name].lost_hours for name in capacities)
     rate = sum(1 / (loss.mean * 3600) for loss in losses if loss)
@@ -81,9 +82,10 @@ def expected_losses(
 
 
 def draw_times(times: Mapping[str, CapacityTimes], capacities: frozenset[str], key: str) -> tuple[float, float]:
-    """Return the seconds until a job's machines arrive, and from then until they are lost.
+    """Return two random times in seconds: until a job's machines arrive, and from then until they are lost.
 
-    The last of its kinds of machines to arrive and the first to be lost decide. The same ``key`` draws the same.
+    If a job has several kinds of machines, the last arrival and the first loss count. The same ``key`` always gives the
+    same times.
     """
     if all(not times[name].arrive_minutes.median and not times[name].lost_hours for name in capacities):
         return 0.0, math.inf

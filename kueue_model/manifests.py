@@ -1,9 +1,9 @@
-"""Queues of any cluster with Kueue, from manifests: the output of ``kubectl get -o yaml``, and Kueue's Configuration.
+"""Reads the queues of any cluster with Kueue from ``kubectl get -o yaml`` output and Kueue's Configuration.
 
-ClusterQueues, Cohorts, ResourceFlavors, LocalQueues and WorkloadPriorityClasses of v1beta2 and v1beta1 are read, and
-Configurations, also inside the ConfigMap of Kueue's own manifests. Other objects are ignored. Notes name the fields
-that the model leaves out, such as admission checks. All machines of the nominal quota exist at once, unless a table has
-other times for a flavor::
+The module reads ClusterQueues, Cohorts, ResourceFlavors, LocalQueues and WorkloadPriorityClasses of v1beta2 and
+v1beta1. It also reads Configurations, including one inside the ConfigMap of Kueue's own manifests. It ignores other
+objects. Notes name the fields that the model leaves out, such as admission checks. By default, all machines of the
+nominal quota exist from the start; a table can set other times for a flavor::
 
     spot-h100:
       arrive_minutes: {median: 5, p90: 30}
@@ -31,7 +31,7 @@ from training_platform.config.reading.rejection import read_section
 
 STRATEGIES: Final = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")  # Kueue's defaults of fair sharing
 QUOTA: Final = "quota"
-"""The provisioning model of a flavor without a row in the table of machines."""
+"""The provisioning model of a flavor that has no row in the table of machines."""
 _KINDS: Final = ("ClusterQueue", "Cohort", "ResourceFlavor", "LocalQueue", "WorkloadPriorityClass", "Configuration")
 _OTHER_KINDS: Final = (
     "AdmissionCheck",
@@ -49,7 +49,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Object(NamedTuple):
-    """An object of a file, its position, ``file:line``, and its node in the file (None inside a ConfigMap)."""
+    """An object of a file, its position as ``file:line``, and its YAML node (None inside a ConfigMap)."""
 
     position: str
     body: Json
@@ -69,19 +69,19 @@ class Object(NamedTuple):
 
 
 class FlavorTimes(CapacityTimes):
-    """When machines of a flavor come and go, and their price per hour and unit of its first resource."""
+    """The arrival and loss times of a flavor's machines, and their price per hour and unit of the first resource."""
 
     usd_an_hour: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class FlavorFile(RootModel[dict[str, FlavorTimes]]):
-    """A table of machines by flavor."""
+    """A table of machines, keyed by flavor."""
 
 
 class Manifests(NamedTuple):
-    """The queues of manifests, when their machines come and go, and sentences about ignored fields.
+    """The queues of manifests, the arrival and loss times of their machines, and sentences about ignored fields.
 
-    ``labels`` are the node labels of each ResourceFlavor.
+    ``labels`` contains the node labels of each ResourceFlavor.
     """
 
     cluster: Cluster
@@ -91,7 +91,7 @@ class Manifests(NamedTuple):
 
 
 def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
-    """Read a file, or all YAML and JSON files below a folder. Raises UserError with everything wrong in them."""
+    """Read a file, or all YAML and JSON files below a folder. Raises UserError with every error in them."""
     objects = _objects(path)
     errors = [*_refused(objects), *_duplicates(objects), *_nameless(objects)]
     if errors:
@@ -130,9 +130,9 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
 
 
 def with_machines(sides: Sequence[Manifests], machines: Path) -> list[Manifests]:
-    """Return manifests with the times and prices of a table, whose flavors are those of any of them.
+    """Return the manifests with the times and prices of a table. It may name the flavors of any of the manifests.
 
-    Raises UserError for a table that cannot be read.
+    Raises UserError for a table that cannot be read or that names another flavor.
     """
     table = read_section(machines, FlavorFile).root
     flavors = {flavor.name for side in sides for flavor in side.cluster.flavors.values()}
@@ -151,7 +151,7 @@ def with_machines(sides: Sequence[Manifests], machines: Path) -> list[Manifests]
 
 
 def _objects(path: Path) -> dict[str, list[Object]]:
-    """Return the objects of files by kind."""
+    """Return the objects of files, keyed by kind."""
     if not path.exists():
         raise UserError(f"{path} does not exist.")
     files = [path]
@@ -188,7 +188,7 @@ def _unknown_kind(row: Object, kind: str) -> str:
 
 
 def _documents(file: Path) -> Iterator[Object]:
-    """Yield the objects of a file, also those inside lists and inside Kueue's ConfigMap."""
+    """Yield the objects of a file, including those inside lists and inside Kueue's ConfigMap."""
     text = file.read_text(encoding="utf-8-sig")
     _check_depth(text)
     loader = _LOADER(text)
@@ -217,9 +217,9 @@ def _documents(file: Path) -> Iterator[Object]:
 
 
 def _check_depth(text: str) -> None:
-    """Raise YAMLError for text that is nested too deeply: libyaml's tree of nodes would end the process.
+    """Raise YAMLError for text that is nested too deeply, since libyaml would crash while building its tree of nodes.
 
-    libyaml's events come one by one.
+    This check is safe because it reads libyaml's events one by one.
     """
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
@@ -230,7 +230,7 @@ def _check_depth(text: str) -> None:
 
 
 def _refused(objects: Mapping[str, list[Object]]) -> Iterator[str]:
-    """Yield what the API server refuses in an object."""
+    """Yield a sentence for each part of an object that the API server refuses."""
     for kind, rows in objects.items():
         for row in rows:
             if row.node is not None:
@@ -255,7 +255,7 @@ def _nameless(objects: Mapping[str, list[Object]]) -> Iterator[str]:
 
 
 def _lost_local_queues(local_queues: list[Object], queues: Mapping[str, Object]) -> Iterator[str]:
-    """Yield a sentence for each LocalQueue of a ClusterQueue that the manifests lack; Kueue takes it, as inactive."""
+    """Yield a sentence for each LocalQueue whose ClusterQueue is missing. Kueue accepts such a queue as inactive."""
     for row in local_queues:
         queue = str(row.spec.get("clusterQueue"))
         if queue not in queues:
@@ -278,7 +278,7 @@ def _position(row: Object, *path: str) -> str:
 
 
 def _readable(row: Object, read: Callable[[Json], Json], errors: list[str]) -> Json:
-    """Return a spec in the form that the model reads; what is wrong with it is added to ``errors``."""
+    """Return a spec in the form that the model reads, and add any error in it to ``errors``."""
     try:
         return read(row.spec)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -327,9 +327,10 @@ def _cohort_spec(spec: Json) -> dict[str, Any]:
 def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> None:
     """Raise ValueError for quota that the API server or Kueue's webhook refuses.
 
-    Its resources are those of the group, its amounts are quantities, and a queue or cohort that
-    is in no cohort (``is_root``) has no limits. A cohort may lend more than its own quota, which its members add to.
-    Source: kubernetes-sigs/kueue v0.19.2, pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, read 2026-11-28.
+    The resources must be those of the resource group, and the amounts must be quantities. A queue or cohort without a
+    parent cohort (``is_root``) must not have limits. A cohort may lend more than its own quota, since its members add
+    to it. Source: kubernetes-sigs/kueue v0.19.2, pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, read
+    2026-11-28.
     """
     rows = {row["name"]: row for row in flavor["resources"]}
     if set(rows) != set(covered):
@@ -367,7 +368,7 @@ def _cells(specs: list[Json]) -> Iterator[tuple[str, str]]:
 
 
 def _flavors(specs: list[Json], table: Mapping[str, FlavorTimes]) -> dict[str, FlavorMachines]:
-    """Return the machines of each flavor and resource, by the label that ``Quotas`` gives them."""
+    """Return the machines of each flavor and resource, keyed by the label that ``Quotas`` uses."""
     nominal: Counter[tuple[str, str]] = Counter()
     for spec in specs:
         for group in spec.get("resourceGroups", ()):
@@ -397,7 +398,7 @@ def _flavors(specs: list[Json], table: Mapping[str, FlavorTimes]) -> dict[str, F
 
 
 def _unit(resource: str) -> int:
-    """Return the size of the unit in which amounts are shown: a CPU, or a GiB."""
+    """Return the size of the unit for displaying amounts: a CPU, or a GiB."""
     return 2**30 if resource in ("memory", "ephemeral-storage") else units(resource)
 
 
@@ -476,9 +477,9 @@ def _left_out_of_configuration(configuration: Json) -> Iterator[str]:
 
 
 def _missing_flavors(objects: Mapping[str, list[Object]]) -> list[str]:
-    """Return the flavors of ClusterQueues without a ResourceFlavor, each with the nearest one.
+    """Return the flavors of ClusterQueues that have no ResourceFlavor, each with the nearest existing name.
 
-    Kueue admits no job of such a ClusterQueue. Source: kubernetes-sigs/kueue v0.19.2 (8eab687),
+    Kueue does not admit any job in such a ClusterQueue. Source: kubernetes-sigs/kueue v0.19.2 (8eab687),
     pkg/cache/scheduler/clusterqueue.go, updateQueueStatus and updateFlavorMetadata, read 2026-11-28.
     """
     used = {flavor for flavor, _ in _cells([row.spec for row in objects["ClusterQueue"]])}

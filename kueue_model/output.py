@@ -1,4 +1,4 @@
-"""A trace with its findings printed, and the result of a simulation in each format."""
+"""Prints the findings about a trace, and the result of a simulation in each format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS: Final = ("text", "json", "markdown", "html")
 def checked_trace(
     trace: Trace, path: Path, changes: Path | None, clusters: Sequence[Cluster], printed: list[Finding]
 ) -> Trace:
-    """Print the findings about a trace that were not printed already, and return it with its changes.
+    """Print the findings about a trace that are not in ``printed``, and return the trace with its changes.
 
     Raises UserError for a trace without a usable job, and for changes that cannot be read.
     """
@@ -36,7 +36,7 @@ def checked_trace(
 
 
 def print_result(result: Result, output_format: str, title: str, width: int) -> None:
-    """Print a result; ``title`` is that of the HTML page, and ``width`` the most columns of text."""
+    """Print a result. ``title`` is the title of the HTML page, and ``width`` the maximum number of columns of text."""
     if output_format == "json":
         text = json.dumps(results.document(result), indent=2)
     elif output_format == "html":
@@ -49,7 +49,7 @@ def print_result(result: Result, output_format: str, title: str, width: int) -> 
 
 
 def write_plots(result: Result, folder: Path) -> None:
-    """Write waits by team and chips by flavor as SVG files. Raises UserError for a folder that cannot be written."""
+    """Write waits of each team and chips of each flavor as SVG files. Raises UserError if this is not possible."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, drawing in plot_files(result):
@@ -59,5 +59,5 @@ def write_plots(result: Result, folder: Path) -> None:
 
 
 def exit_code(figures: Sequence[Figures], unusable: int) -> int:
-    """Return 1 for unusable rows, preemption loops or jobs that never end, else 0."""
+    """Return 1 if there are unusable rows, preemption loops or jobs that never end, else 0."""
     return int(bool(unusable) or any(run.loop_moments or run.endless for run in figures))

@@ -1,4 +1,4 @@
-"""The result of a simulation as one HTML page: its meaning first, then plots, then every table. It loads nothing."""
+"""Shows the result of a simulation as one HTML page without external files: conclusions, then plots, then tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bar = tuple[str, float]
 
 
 def page(result: Result, title: str) -> str:
-    """Return the page with a title."""
+    """Return the HTML page with the given title."""
     summary = el("ul", (el("li", line) for line in headlines(result)))
     parts: list[tuple[str, str, Markup]] = [("summary", "In short", summary)]
     waits = _waits_by_team(result)
@@ -42,7 +42,7 @@ def page(result: Result, title: str) -> str:
 
 
 def _waits_by_team(result: Result) -> dict[str, list[Bar]]:
-    """Return a bar for the waits of each team, and one for those in the base."""
+    """Return a bar for the waits of each team, and one for the waits in the base."""
     runs = {"": result.runs[0]}
     if result.base:
         runs[" before"] = result.base[0]
@@ -58,7 +58,7 @@ def _waits_by_team(result: Result) -> dict[str, list[Bar]]:
 
 
 def plot_files(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of an SVG file for each plot, in black on white."""
+    """Yield the name and content of an SVG file for each plot, in black on white."""
     for name, drawing in plots(result):
         text = str(drawing)[drawing.index("<svg") :]
         text = text.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg" color="black"', 1)
@@ -66,7 +66,7 @@ def plot_files(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def plots(result: Result) -> Iterator[tuple[str, Markup]]:
-    """Yield, by name, the waits of each team and the chips in use of each flavor over time; the base is dashed."""
+    """Yield named plots: the waits of each team, and each flavor's chips in use over time. The base is dashed."""
     sides = _first_runs(result)
     days = sides[0].days
     for cluster, team in sorted({key for run in sides for key in run.courses}):
@@ -84,7 +84,7 @@ def _first_runs(result: Result) -> list[Figures]:
 
 
 def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
-    """Yield the chips in use of each flavor over time; a horizontal line shows all of its chips."""
+    """Yield a plot of the chips in use over time for each flavor. A horizontal line shows its total number of chips."""
     run, *base = _first_runs(result)
     for key, levels in sorted(run.levels.items()):
         curves = [levels, *(earlier.levels[key] for earlier in base if earlier.levels.get(key))]
@@ -99,7 +99,7 @@ def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
 
 
 def bars(groups: Mapping[str, Sequence[Bar]], label: str, **attributes: str) -> Markup:
-    """Return a drawing of labelled bars in groups."""
+    """Return a bar chart with labelled groups."""
     largest = max((value for group in groups.values() for _, value in group), default=0) or 1
     label_width = min(320, 12 + 6 * max(map(len, groups), default=0))
     shapes: list[Markup] = []
@@ -124,7 +124,7 @@ def bars(groups: Mapping[str, Sequence[Bar]], label: str, **attributes: str) -> 
 
 
 def lines(curves: Sequence[Sequence[float | None]], limit: float | None, label: str) -> Markup:
-    """Return a drawing of curves over the same time, from 0 up, the second dashed, and a dotted line at a limit."""
+    """Return a line chart that starts at 0. The second curve is dashed, and a dotted line marks the limit."""
     largest = max(limit or 0, *(value or 0 for curve in curves for value in curve)) or 1
 
     def y(value: float) -> str:

@@ -1,9 +1,11 @@
-"""The jobs that a waiting job evicts: Kueue's preemption, with and without fair sharing.
+"""Finds the jobs that a waiting job evicts: Kueue's preemption, with and without fair sharing.
 
-Both modes take away ordered candidates one by one until the job fits, and then give back those that are not necessary.
-With fair sharing, the next candidate is of the member that borrows the most, and a rule compares its share with that of
-the waiting job's queue, unless that queue is within its own quota. Without fair sharing, candidates come first if the
-waiting job's part of the tree has a claim to their quota.
+In both modes, the scheduler removes candidates in order until the job fits, and then restores those that are not
+necessary.
+
+With fair sharing, the next candidate belongs to the member that borrows the most. A rule compares the share of this
+member with that of the waiting job's queue, unless this queue is within its own quota. Without fair sharing, the first
+candidates are those whose quota the waiting job's queue or its cohorts have a claim to.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption, read 2026-11-23; its KEP 1714 for the two rules.
 """
@@ -25,7 +27,8 @@ Needed = frozenset[int]
 class Target(NamedTuple):
     """A running job that may be evicted, and the reason: ``queue``, ``reclaim``, ``share`` or ``borrowing``.
 
-    Without fair sharing, ``shared_cohort`` is the lowest cohort above both queues, or None in the same queue.
+    Without fair sharing, ``shared_cohort`` is the lowest common cohort of both queues, or None if the queue is the
+    same.
     """
 
     job: Job
@@ -35,7 +38,7 @@ class Target(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A job that does not fit, the amounts that it requests, and the cells in which others have to make room."""
+    """A job that does not fit, the amounts that it requests, and the cells in which it needs evictions."""
 
     job: Job
     queue: Queue
@@ -45,7 +48,7 @@ class Waiting(NamedTuple):
     strategies: tuple[str, ...] | None  # of fair sharing
 
     def fits(self, *, borrowing: bool = True) -> bool:
-        """Whether the job has room, without ``borrowing`` only within its queue's own quota."""
+        """Return True if enough quota is free for the job. Without ``borrowing``, only its queue's own quota counts."""
         member = self.queue.member
         return all(
             (borrowing or not member.borrows_with(cell, amount)) and amount <= max(0, member.available(cell))
@@ -53,11 +56,11 @@ class Waiting(NamedTuple):
         )
 
     def rank(self, job: Job) -> tuple[Any, ...]:
-        """Return the sorting key of candidates: already evicted, of other queues, of low priority, then the newest."""
+        """Return the sorting key of candidates: first evicted ones, then other queues, low priority, the newest."""
         return (not job.evicting, job.queue == self.queue.name, job.priority, -job.reserved, job.tie)
 
     def candidates(self, queue: Queue) -> list[Job]:
-        """Return the running jobs of a queue that use the needed cells and that policies allow the job to evict."""
+        """Return the running jobs of a queue that use the needed cells and that the policies allow the job to evict."""
         policy = self.queue.policy.reclaim
         if queue is self.queue:
             policy = self.queue.policy.within_queue
@@ -73,9 +76,9 @@ class Waiting(NamedTuple):
         return policy == "LowerOrNewerEqualPriority" and is_newer_equal
 
     def take(self, chosen: Iterable[Target], *, borrowing: bool = True) -> list[Target]:
-        """Take jobs away until the job fits, give back those that are not necessary, and return the others.
+        """Remove jobs until the waiting job fits, restore those that are not necessary, and return the removed ones.
 
-        Returns an empty list if the job never fits. All usage is restored.
+        Returns an empty list if the job never fits. At the end, the usage of all jobs is restored.
         """
         taken: list[Target] = []
         for target in chosen:
@@ -102,7 +105,7 @@ class Waiting(NamedTuple):
 
 
 def targets(waiting: Waiting) -> list[Target]:
-    """Return the jobs that a job has to evict, empty if that is not enough or not allowed."""
+    """Return the jobs that a job has to evict. The list is empty if evictions do not help or are not allowed."""
     if _is_hopeless(waiting):
         return []
     if waiting.strategies is None:
@@ -111,10 +114,10 @@ def targets(waiting: Waiting) -> list[Target]:
 
 
 def _is_hopeless(waiting: Waiting) -> bool:
-    """Whether evicting all candidates would not make enough room; in most attempts this saves looking at each.
+    """Return True if evicting all candidates would not free enough quota. This usually saves the search.
 
-    Directly below the root, a queue without candidates of its own keeps its share whatever it evicts, so that queues
-    with smaller shares give nothing.
+    The share of a queue directly below the root does not change by evictions if it has no candidates of its own. Queues
+    with smaller shares then provide no candidates.
     """
     job, queue, usage, needed, queues, strategies = waiting
     member = queue.member
@@ -144,7 +147,7 @@ def _is_hopeless(waiting: Waiting) -> bool:
 
 
 def _fair_targets(waiting: Waiting, strategies: tuple[str, ...]) -> Iterator[Target]:
-    """Yield jobs to take, by the first strategy and then by the second; shares are compared as if the job ran."""
+    """Yield jobs to remove, by the first strategy and then by the second. Shares include the waiting job's usage."""
     own_queue = waiting.queue
     candidates = waiting.candidates(own_queue)
     for queue in waiting.queues:
@@ -166,7 +169,7 @@ def _fair_targets(waiting: Waiting, strategies: tuple[str, ...]) -> Iterator[Tar
 def _by_first_rule(
     waiting: Waiting, candidates: Iterable[Job], protected: list[Job], *, by_final_share: bool
 ) -> Iterator[Target]:
-    """Yield candidates by the first strategy, and add those that it protects to ``protected``."""
+    """Yield the candidates that the first strategy selects, and add those that it protects to ``protected``."""
     own_member = waiting.queue.member
     within_quota = not own_member.borrows(waiting.needed)
     for member, jobs in _Largest(waiting, candidates):
@@ -190,7 +193,7 @@ def _by_first_rule(
 
 
 def _by_second_rule(waiting: Waiting, candidates: Iterable[Job]) -> Iterator[Target]:
-    """Yield one more job of each queue with a larger share than the waiting job's queue would have."""
+    """Yield one more job of each queue whose share is larger than the waiting job's queue would have."""
     largest = _Largest(waiting, candidates)
     for member, jobs in largest:
         own_side, other_side = waiting.queue.member.beside(member)
@@ -201,7 +204,7 @@ def _by_second_rule(waiting: Waiting, candidates: Iterable[Job]) -> Iterator[Tar
 
 
 class _Largest:
-    """Repeatedly yields the queue with the largest share that still has candidates, and its candidates."""
+    """An iterator over queues, each time the queue with the largest share that still has candidates."""
 
     def __init__(self, waiting: Waiting, candidates: Iterable[Job]) -> None:
         self.own = waiting.queue.member
@@ -213,7 +216,7 @@ class _Largest:
         self.done: set[Member] = set()
 
     def __iter__(self) -> Iterator[tuple[Member, list[Job]]]:
-        """Yield queue and candidates; the caller takes one, or adds the queue to ``done``."""
+        """Yield a queue and its candidates. The caller removes one candidate, or adds the queue to ``done``."""
         while not self.above and self.own not in self.done and self.jobs.get(self.own):
             yield self.own, self.jobs[self.own]
         if not self.above:
@@ -224,7 +227,7 @@ class _Largest:
                 yield member, self.jobs[member]
 
     def _has_nothing(self, member: Member) -> bool:
-        """Whether a member has no candidates left: it does not borrow, or all were taken."""
+        """Return True if a member has no candidates left: either it does not borrow, or all were removed."""
         if member.children:
             return member not in self.above and not member.borrows(member.cells)
         return not self.jobs.get(member) or (member is not self.own and not member.borrows(member.cells))
@@ -284,7 +287,7 @@ def _classical_targets(waiting: Waiting) -> list[Target]:
 
 
 def _still_a_candidate(waiting: Waiting, target: Target, *, borrowing: bool) -> bool:
-    """Whether a candidate's queue, and the cohorts below the one shared with the job, still borrow."""
+    """Return True if the candidate's queue, and its cohorts below the one shared with the job, still borrow."""
     if borrowing and target.if_not_borrowing:
         return False
     return target.shared_cohort is None or _borrows_below(waiting, target.job.member, target.shared_cohort)
@@ -296,7 +299,11 @@ def _borrows_below(waiting: Waiting, member: Member, cohort: Member) -> bool:
 
 
 def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
-    """Return the candidates of other queues to whose quota the job's queue or cohorts have a claim, and the others."""
+    """Return the candidates of other queues in two lists.
+
+    The first list has the candidates whose quota the job's queue or its cohorts have a claim to. The second has the
+    others.
+    """
     queue = waiting.queue
     has_claim = False
     uncovered = waiting.usage

@@ -1,7 +1,7 @@
-"""Quota as Kueue counts it: a tree of cohorts with cluster queues as leaves, each with quota and usage by flavor.
+"""Quota as Kueue counts it: a tree of cohorts with ClusterQueues as leaves, each with quota and usage for each flavor.
 
-The tree is built from the specs of Kueue's objects. A cell is a flavor with one of its resources, and is known by its
-number: its index in ``Quotas.flavors``. Amounts are integers: thousandths of CPUs, and units of any other resource.
+The tree is built from the specs of Kueue's objects. A cell is a combination of a flavor and one of its resources. Its
+number is its index in ``Quotas.flavors``. Amounts are integers: thousandths of CPUs, and units of any other resource.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/cache/scheduler (resource_node.go, fair_sharing.go) and the pages on cohorts
 and fair sharing, read 2026-11-23.
@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 Json = Mapping[str, Any]
 Usage = Mapping[int, int]
-"""Amounts by cell."""
+"""Amounts, keyed by cell."""
 _QUANTITY: Final = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,30})?)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2}|)")
 _SUFFIXES: Final = {
     "": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "k": Fraction(1000),
@@ -27,11 +27,11 @@ _SUFFIXES: Final = {
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", 1)},
 }  # fmt: skip
 Weighed = tuple[int, float]
-"""A dominant share, preceded by 1 if the weight is 0 and something is borrowed, otherwise by 0."""
+"""A pair that orders members: 1 if the weight is 0 and something is borrowed, else 0; then the dominant share."""
 
 
 class Quota(NamedTuple):
-    """A quota of one cell; None is unlimited."""
+    """The quota of one cell; None means unlimited."""
 
     nominal: int
     borrowing: int | None = None
@@ -39,12 +39,12 @@ class Quota(NamedTuple):
 
 
 class Member:
-    """A cluster queue or a cohort: its quota and usage, and its parent and children in the tree.
+    """A ClusterQueue or a cohort: its quota and usage, and its parent and children in the tree.
 
-    ``local`` is the amount that it never lends, ``subtree`` its quota plus the amount that its members lend to it, and
-    ``usage`` counts against ``subtree``. ``height`` is the distance to the lowest queue below, 0 for a queue.
-    ``lendable`` has, by resource, the amount that its parent could give if nothing was used; shares are measured
-    against it, and cached until usage changes.
+    ``local`` is the amount that the member never lends. ``subtree`` is its own quota plus the amount that its children
+    lend to it; ``usage`` counts against ``subtree``. ``height`` is the distance to the lowest queue below, 0 for a
+    queue. ``lendable`` maps each resource to the amount that the parent could give if nothing was used. Shares are
+    fractions of this amount, and are cached until the usage changes.
     """
 
     def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
@@ -69,14 +69,14 @@ class Member:
         self.kept_beside: dict[Member, tuple[Member, Member]] = {}
 
     def path(self) -> Iterator[Member]:
-        """Yield the cohorts above, nearest first."""
+        """Yield the cohorts above, from the parent to the root."""
         above = self.parent
         while above is not None:
             yield above
             above = above.parent
 
     def beside(self, other: Member) -> tuple[Member, Member]:
-        """Return the ancestors of both queues, or the queues themselves, that are members of the same cohort."""
+        """Return the ancestor of each queue (or the queue itself) that is a direct child of their lowest cohort."""
         if other not in self.kept_beside:
             above = [self, *self.path()]
             side = other
@@ -87,11 +87,11 @@ class Member:
         return self.kept_beside[other]
 
     def local_available(self, cell: int) -> int:
-        """Return the unused amount that it never lends."""
+        """Return the unused part of the amount that this member never lends."""
         return max(0, self.local[cell] - self.usage[cell])
 
     def available(self, cell: int) -> int:
-        """Return the free amount, with what it may borrow; negative if usage exceeds quota."""
+        """Return the free amount, including what it may borrow. It is negative if usage exceeds quota."""
         if self.parent is None:
             return self.subtree[cell] - self.usage[cell]
         room = self.parent.available(cell)
@@ -103,7 +103,7 @@ class Member:
         return max(0, local - used) + room
 
     def add(self, usage: Usage) -> None:
-        """Count amounts as used here, and the part that exceeds the amount never lent also in the cohorts above."""
+        """Count amounts as used here. The part above the amount that is never lent also counts in the cohorts above."""
         for cell, amount in usage.items():
             member: Member | None = self
             remaining_amount = amount
@@ -114,7 +114,7 @@ class Member:
                 member, remaining_amount = member.parent, over
 
     def remove(self, usage: Usage) -> None:
-        """Count amounts as free again, here and above."""
+        """Count amounts as free again, here and in the cohorts above."""
         for cell, amount in usage.items():
             member: Member | None = self
             remaining_amount = amount
@@ -125,11 +125,11 @@ class Member:
                 member, remaining_amount = member.parent, min(remaining_amount, above)
 
     def borrows_with(self, cell: int, amount: int) -> bool:
-        """Whether it would borrow if it used an additional amount."""
+        """Return True if an additional amount would exceed the quota, so that the member would have to borrow."""
         return self.subtree[cell] < self.usage[cell] + amount
 
     def borrows(self, cells: Iterable[int]) -> bool:
-        """Whether it borrows any of some cells."""
+        """Return True if the member borrows in any of the given cells."""
         for cell in cells:  # noqa: SIM110 # any() takes twice as long, and this is much of the time of preemption
             if self.usage[cell] > self.subtree[cell]:
                 return True
@@ -153,9 +153,9 @@ class Member:
         return self.kept_share
 
     def lowest_fit(self, cell: int, amount: int) -> tuple[int, bool]:
-        """Return the height of the lowest subtree whose quota has room for an amount, and whether it is below the root.
+        """Return the height of the lowest subtree with enough quota for an amount, and whether it is below the root.
 
-        If none has room, return the height of the root.
+        If no subtree has enough, return the height of the root.
         """
         for member in (self, *self.path()):
             if not member.borrows_with(cell, amount):
@@ -165,11 +165,11 @@ class Member:
 
 
 class Quotas:
-    """The tree of one cluster, from the specs of its ClusterQueues and Cohorts by name.
+    """The tree of one cluster, built from the specs of its ClusterQueues and Cohorts, keyed by name.
 
-    A cohort without an object is a root without quota. ``order`` shuffles members: Kueue goes through them in the order
-    of a Go map, another each time, which decides between cohorts with equal shares. ``flavors`` and ``labels`` are by
-    cell: its flavor, and the flavor with the resource if it has several.
+    A cohort without a Cohort object is a root without quota. ``order`` shuffles the members, since Kueue iterates over
+    them in the random order of a Go map, which decides between cohorts with equal shares. ``flavors`` and ``labels``
+    are keyed by cell: its flavor, and a label that also names the resource if the flavor has several.
     """
 
     def __init__(self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], order: random.Random) -> None:
@@ -196,7 +196,7 @@ class Quotas:
                 self._potentials(root)
 
     def shuffle(self, order: random.Random) -> None:
-        """Bring the members of each cohort into another order."""
+        """Shuffle the members of each cohort."""
         for member in self.cohorts.values():
             order.shuffle(member.children)
 
@@ -205,7 +205,7 @@ class Quotas:
         return Member(name, float(spec.get("fairSharing", {}).get("weight", 1)), quotas, resources)
 
     def _sum_up(self, member: Member, order: random.Random) -> None:
-        """Add the quota that members lend to the quota of each cohort."""
+        """Add the quota that members lend to the quota of their cohorts."""
         order.shuffle(member.children)
         cells = set(member.cells)
         for child in member.children:
@@ -219,7 +219,7 @@ class Quotas:
         member.cells = sorted(cells)
 
     def _potentials(self, member: Member) -> None:
-        """Compute the amount that each member could have if nothing was used."""
+        """Compute the amount that each member could use if nothing was used."""
         parent = member.parent
         for cell in range(len(self.flavors)):
             if parent is None:
@@ -234,7 +234,7 @@ class Quotas:
 
 
 def _rows(spec: Json) -> Iterator[tuple[str, str, Quota]]:
-    """Yield resource, flavor and quota of the resource groups of a spec, in order."""
+    """Yield resource, flavor and quota for each entry in the resource groups of a spec, in order."""
     for group in spec.get("resourceGroups", ()):
         for flavor in group["flavors"]:
             for row in flavor["resources"]:
@@ -249,7 +249,7 @@ def _rows(spec: Json) -> Iterator[tuple[str, str, Quota]]:
 
 
 def amount(resource: str, quantity: object) -> int:
-    """Return a Kubernetes quantity as Kueue counts it, rounded up. Raises ValueError for an invalid one."""
+    """Return a Kubernetes quantity as the integer that Kueue counts, rounded up. Raises ValueError if it is invalid."""
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"{quantity!r} is not a quantity")
@@ -259,12 +259,12 @@ def amount(resource: str, quantity: object) -> int:
 
 
 def units(resource: str) -> int:
-    """Return the amount of one unit of a resource, as people count it."""
+    """Return the internal amount of one displayed unit of a resource."""
     return 1000 if resource == "cpu" else 1
 
 
 def flavors_of(spec: Json) -> dict[str, list[str]]:
-    """Return the flavors of a ClusterQueue by resource, in the order in which Kueue tries them."""
+    """Return the flavors of a ClusterQueue, keyed by resource, in the order in which Kueue tries them."""
     flavors: dict[str, list[str]] = {}
     for resource, flavor, _ in _rows(spec):
         flavors.setdefault(resource, []).append(flavor)

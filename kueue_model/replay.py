@@ -1,8 +1,8 @@
-"""Plays a trace in the queues and on the machines of a cluster, event by event, and records what happens.
+"""Simulates a trace in the queues and on the machines of a cluster, event by event, and records the history.
 
-A job waits in its queue, is admitted, waits for its machines, runs, and ends after the seconds of its trace. After an
-eviction or an interruption it continues from its last checkpoint: an evicted job waits in its queue again, an
-interrupted one keeps its quota and waits for other machines.
+A job waits in its queue, is admitted, waits for its machines, runs, and ends after the run time in its trace. After an
+eviction or an interruption, the job continues from its last checkpoint. An evicted job waits in its queue again; an
+interrupted job keeps its quota and waits for new machines.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kueue_model.traces import Change, TraceJob
 
 NEVER: Final = -1.0
 MOST_LOSSES: Final = 10_000
-"""The average number of losses of machines above which a job counts as one that never ends."""
+"""The average number of losses of machines above which a job is considered never-ending."""
 
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """The history of a job; moments are seconds from the beginning, or ``NEVER``."""
+    """The history of a job. Times are in seconds from the beginning, or ``NEVER``."""
 
     of: TraceJob
     job: Job
@@ -50,8 +50,8 @@ class Run:
 class Use:
     """A team's use of a flavor in chip-seconds: the quota that it held, and the borrowed part.
 
-    ``ran`` is the part with machines; work after the last checkpoint can be lost. ``lent`` is the team's quota that
-    others borrowed, divided among the lending teams by their idle quota.
+    ``ran`` is the part during which machines existed; it includes work that was lost later. ``lent`` is the part of the
+    team's quota that others borrowed, divided among the lending teams in proportion to their idle quota.
     """
 
     held: float = 0.0
@@ -73,9 +73,9 @@ class EvictionKey(NamedTuple):
 
 @dataclass
 class Played:
-    """The history of a cluster: jobs in the order of the trace, use by team and flavor, and loops.
+    """The history of a cluster: jobs in the order of the trace, use for each team and flavor, and preemption loops.
 
-    ``levels`` has the moments when the chips in use of a flavor change, and their number from then on.
+    ``levels`` contains, for each flavor, the times at which the number of chips in use changes, and the new number.
     """
 
     cluster: Cluster
@@ -96,7 +96,7 @@ def play(
     seed: int = 0,
     changes: Iterable[Change] = (),
 ) -> Played:
-    """Play the jobs of a cluster until nothing happens any longer; a seed repeats a run.
+    """Simulate the jobs of a cluster until no event is left. The same seed repeats a run.
 
     Changes after the end of the last job have no effect.
     """
@@ -166,7 +166,7 @@ class _Replay:
 
     @property
     def _next_change(self) -> float:
-        """The moment of the next change, infinite if none comes before all jobs have ended."""
+        """The time of the next change, or infinity if all jobs end before it."""
         if not self.changes or not self.unfinished:
             return math.inf
         return self.changes[0][0].moment
@@ -198,7 +198,7 @@ class _Replay:
         self.scheduler.end(run.job, self.now)
 
     def _settle(self) -> bool:
-        """Apply the moves of the scheduler; False if it has to run again, since jobs that never end were removed."""
+        """Apply the scheduler's moves. Return False if never-ending jobs were removed and it has to run again."""
         moves = self.scheduler.settle(self.now)
         for move in moves.steps:
             run = self.run_of[move.job]
@@ -255,7 +255,7 @@ class _Replay:
             self._start(run)
 
     def _too_large(self, run: Run) -> str:
-        """Return why machines for an admitted job can never come at once, "" if they can."""
+        """Return the reason why an admitted job can never get all of its machines together, or "" if it can."""
         amounts: Counter[str] = Counter()
         for pods, cell in zip(run.job.pods, run.used, strict=True):
             amounts[self.labels[cell]] += pods.amount
@@ -276,7 +276,7 @@ class _Replay:
             self._schedule(self.now + run.remaining_seconds, self._end, run)
 
     def _stop(self, run: Run, *, evicted: bool) -> None:
-        """Stop a job; its work since the last checkpoint is lost."""
+        """Stop a job. The work since its last checkpoint is lost."""
         done = self.now - run.running_since
         lost = done % run.of.checkpoint
         run.remaining_seconds -= done - lost
@@ -297,14 +297,14 @@ class _Replay:
             self.flavor_use[cell].change(run.job.queue, sign * amount, self.now)
 
     def _amounts(self, run: Run) -> Iterator[tuple[int, int]]:
-        """Yield cell and amount of each resource that a job holds, or held last."""
+        """Yield the cell and amount of each resource that a job holds or held last."""
         for pods, cell in zip(run.job.pods, run.used, strict=True):
             yield cell, pods.amount
             for resource, amount in pods.more:
                 yield self.scheduler.queues[run.job.queue].sibling_cells[cell, resource], amount
 
     def _why(self, run: Run) -> str:
-        """Return why a job never started."""
+        """Return the reason why a job never started."""
         queue = self.scheduler.queues[run.job.queue]
         if queue.held:
             return "the queue is held"
@@ -322,7 +322,7 @@ class _Replay:
 
 
 class _FlavorUse:
-    """Sums, for one flavor, the amounts that its teams hold, borrow and lend."""
+    """The amounts of one flavor that its teams hold, borrow and lend, summed over time."""
 
     def __init__(self, scheduler: Scheduler, cell: int) -> None:
         teams = {name: queue.member for name, queue in scheduler.queues.items() if cell in queue.member.cells}
@@ -343,7 +343,7 @@ class _FlavorUse:
             self.quota_of_cohorts[member.root] += member.subtree[cell] - from_children
 
     def change(self, team: str, amount: int, now: float) -> None:
-        """Add an amount, which may be negative, to what a team holds."""
+        """Change the amount that a team holds. ``amount`` may be negative."""
         self.advance(now)
         self.held[team] += amount
         total = self.totals[-1] + amount
@@ -354,7 +354,7 @@ class _FlavorUse:
             self.totals.append(total)
 
     def advance(self, now: float) -> None:
-        """Account for the time since the last change."""
+        """Add the time since the last change to the sums."""
         seconds = now - self.since
         self.since = now
         if seconds <= 0:
@@ -371,7 +371,7 @@ class _FlavorUse:
             self._lend(root, amount * seconds)
 
     def _lend(self, root: Member, borrowed: float) -> None:
-        """Count what is borrowed below a root as lent by all idle quota there, in proportion; limits hold some back."""
+        """Attribute the amount borrowed below a root to teams with idle quota, in proportion, within their limits."""
         idle = {
             team: min(quota - self.held[team], self.lendable[team])
             for team, quota in self.quotas.items()

@@ -1,7 +1,7 @@
-"""Results of a simulation: figures by team and flavor, as sections of a report, and as text, Markdown and JSON.
+"""Results of a simulation: figures for each team and flavor, as sections of a report, and as text, Markdown and JSON.
 
 Figures of several runs are medians, with minimum and maximum. A wait is the time from a job's submission to its first
-machines; slowdown is the time from submission to end divided by the run time.
+machines. Slowdown is the time from submission to end divided by the run time.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ LEFT_OUT: Final = (
 Key = tuple[str, ...]
 Row = dict[str, float | None]
 Rows = Mapping[Any, Row]
-"""The rows of a table by its keys."""
+"""The rows of a table, keyed by the values of its key columns."""
 
 
 def duration(seconds: float) -> str:
-    """Return a time as text: ``40 min``, ``9.5 h``, ``3.0 d``."""
+    """Return a duration as text: ``40 min``, ``9.5 h``, ``3.0 d``."""
     if abs(seconds) < 90:
         return f"{seconds:.0f} s"
     if abs(seconds) < 90 * 60:
@@ -46,7 +46,7 @@ def duration(seconds: float) -> str:
 
 
 class TeamFlavor(NamedTuple):
-    """A team's jobs of a flavor, or of ``ALL`` of them."""
+    """The key of a team's jobs that use a flavor, or ``ALL`` flavors."""
 
     cluster: str
     team: str
@@ -54,7 +54,7 @@ class TeamFlavor(NamedTuple):
 
 
 class ClusterFlavor(NamedTuple):
-    """A flavor of a cluster."""
+    """The key of a flavor in a cluster."""
 
     cluster: str
     flavor: str
@@ -62,7 +62,7 @@ class ClusterFlavor(NamedTuple):
 
 
 class TeamReason(NamedTuple):
-    """A team's jobs that never start or end for one reason."""
+    """The key of a team's jobs that never start or end, for one reason."""
 
     cluster: str
     team: str
@@ -70,7 +70,7 @@ class TeamReason(NamedTuple):
 
 
 class TeamEvictions(NamedTuple):
-    """Evictions by one team of another's jobs, on some flavors, by a setting."""
+    """The key of evictions: the evicting and the evicted team, the flavors, and the setting that allows them."""
 
     cluster: str
     team: str
@@ -80,7 +80,7 @@ class TeamEvictions(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: the names of its key columns, and the titles and formats of its figures by their names in JSON."""
+    """A table: the names of its key columns, and the title and format of each figure, keyed by its name in JSON."""
 
     title: str
     keys: tuple[str, ...]
@@ -132,11 +132,11 @@ TABLES: Final[Mapping[str, Table]] = {
 
 @dataclass
 class Figures:
-    """The figures of one run over all clusters: rows of ``TABLES`` by their keys, and evictions that are no loops.
+    """The figures of one run over all clusters: the rows of ``TABLES``, and the evictions that are not part of loops.
 
-    ``levels`` has the chips in use at ``POINTS`` regular moments of the run, by the keys of the table of flavors.
-    ``courses`` has the median wait in hours of the jobs in each of the ``PARTS`` of the trace, by cluster and team, or
-    None for a part without jobs. ``unpriced`` has the flavors in use without a price.
+    ``levels`` contains the chips in use at ``POINTS`` regular times of the run, keyed like the table of flavors.
+    ``courses`` contains, for each cluster and team, the median wait in hours of the jobs in each of the ``PARTS`` of
+    the trace, or None for a part without jobs. ``unpriced`` contains the flavors in use that have no price.
     """
 
     days: float
@@ -154,7 +154,7 @@ class Figures:
 
     @property
     def rows(self) -> dict[str, Rows]:
-        """The rows of each table by its name."""
+        """The rows of each table, keyed by the table's name."""
         return {
             "waits": self.waits,
             "use": self.use,
@@ -166,7 +166,7 @@ class Figures:
 
     @property
     def usd(self) -> float:
-        """The cost in USD a day."""
+        """The cost in USD per day."""
         return sum(row["usd_a_day"] or 0 for row in self.flavors.values())
 
     @property
@@ -180,12 +180,12 @@ class Figures:
         return sum(row["jobs"] or 0 for row in self.never.values())
 
     def wait(self, cluster: str, team: str) -> float | None:
-        """Return the wait in seconds that nine of ten jobs of a cluster's team do not exceed."""
+        """Return the 90th percentile of the waits of a team's jobs in a cluster, in seconds."""
         return self.waits.get(TeamFlavor(cluster, team, flavor=ALL), {}).get("p90_seconds")
 
 
 def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
-    """Play a trace in every cluster; a seed repeats a run."""
+    """Simulate a trace in every cluster. The same seed repeats a run."""
     days = max(trace.jobs[-1].submitted / DAY, 1 / 24)
     played: list[Played] = []
     for cluster in clusters:
@@ -196,7 +196,7 @@ def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, Ca
 
 
 def figures(played: Sequence[Played], days: float) -> Figures:
-    """Return the figures of one run; ``days`` is the time from the first submission to the last."""
+    """Return the figures of one run. ``days`` is the time from the first submission to the last."""
     run_figures = Figures(days)
     span = max([1.0, *(part.seconds for part in played)])
     for part in played:
@@ -308,9 +308,9 @@ def _levels(part: Played, flavor: str, span: float) -> list[float]:
 
 @dataclass
 class Result:
-    """The runs of a simulation, and of its base, if any; ``ref`` is the base's name.
+    """The runs of a simulation, and the runs of its base, if any. ``ref`` is the base's name.
 
-    With ``has_resources``, flavors have quota of any resource, such as CPU and memory, not only of chips.
+    If ``has_resources``, flavors have quota of any resource, such as CPU and memory, not only of chips.
     """
 
     runs: Sequence[Figures]
@@ -320,14 +320,14 @@ class Result:
     has_resources: bool = False
 
     def words(self, title: str) -> str:
-        """Return a title with quota in place of chips, if flavors have quota of any resource."""
+        """Return a title. If flavors have quota of any resource, the title says "quota" instead of "chips"."""
         if not self.has_resources:
             return title
         return title.replace("chip-hours", "resource-hours").replace("chips", "quota").replace("Chips", "Quota")
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The number of runs if there are several, the notes, and what the simulator leaves out."""
+        """Remarks: the number of runs if there are several, the notes, and the parts that the simulator leaves out."""
         remarks = [*self.notes, f"Left out: {LEFT_OUT}."]
         sides = [side for side in (self.runs, self.base) if len(side) > 1]
         if sides:
@@ -338,13 +338,13 @@ class Result:
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """Return the median of the values, ignoring None, or None if no value is left."""
+    """Return the median of the values that are not None, or None if there are none."""
     numbers = [value for value in values if value is not None]
     return statistics.median(numbers) if numbers else None
 
 
 def sections(result: Result) -> Iterator[ReportSection]:
-    """Yield the sections of a report with rows; rows of zeros are left out."""
+    """Yield the sections of a report that have rows. Rows that contain only zeros are left out."""
     for name, table in TABLES.items():
         runs = [run.rows[name] for run in result.runs]
         base = [run.rows[name] for run in result.base]
@@ -365,7 +365,11 @@ def sections(result: Result) -> Iterator[ReportSection]:
 
 
 def _shown_keys(runs: Iterable[Rows]) -> set[Key]:
-    """Return the keys of rows that are not all zeros; not that of all flavors' only one, which says the same."""
+    """Return the keys of the rows to show.
+
+    Rows that contain only zeros are left out. If a team uses only one flavor, its row for this flavor is left out,
+    since the row for all flavors contains the same.
+    """
     keys: set[Key] = set()
     for rows in runs:
         for key, row in rows.items():
@@ -376,7 +380,7 @@ def _shown_keys(runs: Iterable[Rows]) -> set[Key]:
 
 
 def _cells(table: Table, key: Key, runs: Sequence[Rows], base: Sequence[Rows]) -> Iterator[str]:
-    """Yield each figure of a row with its spread, preceded by its value in the base."""
+    """Yield each figure of a row with its minimum and maximum, preceded by its value in the base."""
     for figure, (_, show) in table.figures.items():
         values = _values(table, key, figure, runs)
         text = show(statistics.median(values)) if values else "-"
@@ -390,7 +394,7 @@ def _cells(table: Table, key: Key, runs: Sequence[Rows], base: Sequence[Rows]) -
 
 
 def _values(table: Table, key: Key, figure: str, runs: Iterable[Rows]) -> list[float]:
-    """Return a figure of several runs; a run without the row has 0 of what the table counts, and no other figure."""
+    """Return a figure of several runs. In tables of counts, a run without the row has 0; otherwise it is skipped."""
     missing = 0 if table.state == "over" else None
     values = [rows.get(key, {}).get(figure, missing) for rows in runs]
     return [value for value in values if value is not None]
@@ -425,7 +429,7 @@ def _median_usd(runs: Iterable[Figures]) -> float:
 
 
 def _changed_waits(result: Result) -> Iterator[str]:
-    """Yield a sentence for each team whose 90th percentile differs from the base by a minute and 5 %."""
+    """Yield a sentence for each team whose 90th percentile differs from the base by at least a minute and 5 %."""
     teams = {(key.cluster, key.team) for run in result.base for key in run.waits}
     for cluster, team in sorted(teams):
         earlier = median(run.wait(cluster, team) for run in result.base)
@@ -452,7 +456,7 @@ def _changed_cost(usd: float, base_usd: float) -> Iterator[str]:
 
 
 def document(result: Result) -> dict[str, Any]:
-    """Return a result for programs: every figure of every run, and of the base."""
+    """Return a result as JSON data: every figure of every run, and of the base."""
     body: dict[str, Any] = {
         "headlines": list(headlines(result)),
         "notes": list(result.notes),
@@ -473,7 +477,7 @@ def _run_document(run: Figures) -> dict[str, Any]:
 
 
 def text(result: Result, width: int) -> str:
-    """Return a result as text without colours, folded to a width."""
+    """Return a result as text without colours, wrapped to a width."""
     from training_platform.checks.reports.terminal_tables import section_lines  # noqa: PLC0415 # loads rich
 
     tables = [section_lines(section, width) for section in sections(result)]
@@ -483,7 +487,7 @@ def text(result: Result, width: int) -> str:
 
 
 def markdown(result: Result) -> str:
-    """Return a result as Markdown, for a pull request."""
+    """Return a result as Markdown for a pull request."""
     from training_platform.checks.reports.markdown_tables import escaped, section_table  # noqa: PLC0415 # used only here
 
     title = f"Effect of this change on waits, since {escaped(result.ref)}" if result.base else "Simulated queues"
