@@ -1,14 +1,15 @@
-"""A model of Kueue's scheduler: which jobs are admitted, on which flavors, and which are evicted for others.
+"""A model of Kueue's scheduler: which jobs it admits, on which flavors, and which jobs it evicts for them.
 
-``Scheduler`` is one cluster's Kueue. Jobs are submitted to it and ended, and ``settle`` runs Kueue until nothing moves
-at that instant. A cycle takes the first job of every queue, finds flavors for each, and processes them in the order of
-fair sharing, or without it of borrowing, priority and age. A job that fits nowhere is put aside with all jobs of its
-shape until quota becomes free or a job is removed. Then all are tried again, a second later, since Kueue collects such
-changes for a second. If a cohort with an object of its own is below another, Kueue also tries them again when the
-status of a queue has changed, which it updates a second after the change.
+``Scheduler`` is the Kueue of one cluster. Callers submit jobs and end them, and ``settle`` runs Kueue until nothing
+more happens at that instant. A cycle takes the first job of every queue, finds flavors for each, and processes them in
+the order of fair sharing. Without fair sharing, the order depends on borrowing, priority and age.
 
-A job that evicts others is first in its queue until it is admitted, or until another job of the queue evicts some. Jobs
-of a drained queue wait until it is released, and join it behind those that waited there.
+A job that fits nowhere is set aside with all jobs of its shape until quota becomes free or a job is removed. After a
+second, all of them are tried again, since Kueue collects changes for a second. If a Cohort object has a parent cohort,
+Kueue also tries them again when the status of a queue has changed; Kueue updates this status a second after the change.
+
+A job that evicts others stays first in its queue until it is admitted, or until another job of the queue evicts some.
+Jobs of a drained queue wait until the queue is released, and then follow the jobs that waited in it.
 
 Modelled with the default feature gates of Kueue 0.19: FlavorFungibility, FlavorFungibilityPreserveScanProgress,
 FairSharingPreemptWithinNominal, FairSharingPrioritizeNonBorrowing, PrioritySortingWithinCohort and
@@ -16,8 +17,8 @@ SchedulingEquivalenceHashing are on; PrioritizePreemptorWorkloads, RecomputeAssi
 SchedulerTimestampPreemptionBuffer and SchedulerLongRequeueInterval are off. Left out: topologies, admission checks,
 partial admission, elastic jobs and admission fair sharing.
 
-An eviction takes effect once no other job can move, since cycles take milliseconds and an eviction several requests;
-with some seeds it takes effect after the cycle that decides it, as on a busy machine.
+An eviction takes effect once no other job can move, since a cycle takes milliseconds and an eviction several requests.
+With some seeds, it takes effect right after the cycle that decides it, as on a busy machine.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler, pkg/cache/queue, pkg/controller/core (cohorts, queues, workloads)
 and pkg/features, read 2026-11-23.
@@ -36,10 +37,10 @@ from kueue_model.preemption import Target, Waiting, targets
 from kueue_model.quotas import Json, Member, Quotas, Usage
 
 REQUEUE_SECONDS: Final = 1.0
-"""How long Kueue collects changes before it retries jobs that were put aside."""
+"""How long Kueue collects changes before it retries jobs that were set aside."""
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)  # how a flavor can be assigned, the worst first
 TRUCE_SECONDS: Final = 6 * 3600.0
-"""How long jobs of a queue and shape evict nobody after a loop; in a cluster the loop would continue."""
+"""After a loop, how long jobs of the same queue and shape do not evict others. In a cluster the loop would continue."""
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class Entry:
 
 
 class Assignable(NamedTuple):
-    """How a flavor can be assigned, the level of the subtree from which it borrows, and the jobs to evict."""
+    """The way in which a flavor can be assigned, the level from which it borrows, and the jobs to evict."""
 
     mode: int
     level: int
@@ -73,18 +74,18 @@ class Admission(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """The moves at an instant, in order; ``loops`` are evictions that would repeat endlessly."""
+    """The moves at an instant, in order. ``loops`` contains the evictions that would repeat endlessly."""
 
     steps: list[Admission | Eviction]
     loops: list[Eviction]
 
 
 class Timing(NamedTuple):
-    """When evictions end, which takes its own time for each in a cluster, and when jobs put aside are retried.
+    """When evictions end, and when jobs that were set aside are retried. In a cluster these times vary.
 
-    Evictions end all together, or ``one_by_one`` in random order. If they end ``before_next_cycle``, that is after the
-    cycle that decides them, otherwise once no other job can move. Jobs put aside may be retried before the next
-    eviction ends (``retry_before``), or in the cycle in which one ends (``retry_with``).
+    Evictions end all at the same time, or ``one_by_one`` in random order. With ``before_next_cycle`` they end right
+    after the cycle that decides them, otherwise once no other job can move. Jobs that were set aside may be retried
+    before the next eviction ends (``retry_before``), or in the cycle in which one ends (``retry_with``).
     """
 
     one_by_one: bool
@@ -94,7 +95,7 @@ class Timing(NamedTuple):
 
     @classmethod
     def of_seed(cls, seed: int) -> Timing:
-        """Return the timing of a seed; eight successive seeds have all that are played."""
+        """Return the timing of a seed. Eight successive seeds cover all modelled timings."""
         return cls(
             one_by_one=seed % 2 == 1,
             before_next_cycle=seed % 8 >= 4,
@@ -104,7 +105,7 @@ class Timing(NamedTuple):
 
 
 class _CycleState:
-    """The quota that the entries of one cycle hold until its end, and the jobs that it evicts."""
+    """The quota that the entries of a cycle hold until the cycle ends, and the jobs that the cycle evicts."""
 
     def __init__(self) -> None:
         self.evicted: set[Job] = set()
@@ -116,15 +117,15 @@ class _CycleState:
         self._held.append((member, usage))
 
     def release(self) -> None:
-        """Stop counting all that was held."""
+        """Stop counting all usage that was held."""
         for member, usage in self._held:
             member.remove(usage)
 
 
 class Scheduler:
-    """One cluster's Kueue. ``fair_sharing`` has the strategies of preemption, or is None for the classical mode.
+    """The Kueue of one cluster. ``fair_sharing`` contains the preemption strategies, or is None without fair sharing.
 
-    ``seed`` decides ties, which Kueue decides by random ids, and the timing of evictions.
+    ``seed`` determines the timing of evictions, and the ties that Kueue breaks by random ids.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class Scheduler:
 
     @property
     def next_at(self) -> float:
-        """The next retry of jobs that were put aside, infinite if none were."""
+        """The time of the next retry of jobs that were set aside, or infinity if there are none."""
         return min(self._requeue_at, self._status_at)
 
     def submit(self, job: Job, now: float) -> None:
@@ -205,7 +206,7 @@ class Scheduler:
         self._forget_states(job)
 
     def settle(self, now: float) -> Moves:
-        """Run Kueue until nothing moves at this instant; jobs that were put aside are retried when they are due."""
+        """Run Kueue until nothing more happens at this instant. Jobs set aside are retried when they are due."""
         moves = Moves([], [])
         self._now = now
         while True:
@@ -227,7 +228,7 @@ class Scheduler:
                 self._finish_evictions(moves)
 
     def _finish_evictions(self, moves: Moves) -> None:
-        """Return evicted jobs to their queues, one or all of them."""
+        """Return one evicted job or all of them to their queues, depending on the timing."""
         finished = self._evicting
         self._evicting = []
         if self.timing.one_by_one:
@@ -251,7 +252,7 @@ class Scheduler:
         self._note_status_change(job)
 
     def _count_state(self, moves: Moves) -> None:
-        """Cut a loop, in which jobs that evict each other return to the same state."""
+        """Detect a loop, in which jobs that evict each other return to the same state, and stop it."""
         queues = self.queues.values()
         running = frozenset((job, job.cells) for queue in queues for job in queue.running)
         state = running, tuple(frozenset(queue.aside) for queue in queues)
@@ -272,7 +273,7 @@ class Scheduler:
         self._try_again()
 
     def _note_status_change(self, job: Job) -> None:
-        """Plan a retry after the status of a job's queue changes."""
+        """Schedule a retry for the time after the status of the job's queue changes."""
         if job.queue in self.watched:
             self._status_at = min(self._status_at, self._now + REQUEUE_SECONDS)
 
@@ -280,7 +281,7 @@ class Scheduler:
         self._requeue_at = min(self._requeue_at, self._now + REQUEUE_SECONDS)
 
     def _run_cycles(self, moves: Moves) -> None:
-        """Run cycles until nothing moves."""
+        """Run cycles until nothing more happens."""
         earlier_states: list[object] = []
         while (state := self._run_cycle(moves)) is not None and state not in earlier_states:
             if state:
@@ -295,7 +296,10 @@ class Scheduler:
                 self._run_cycle(moves)
 
     def _run_cycle(self, moves: Moves) -> list[tuple[Job, tuple[int, ...]]] | None:
-        """Run a cycle and return its jobs with their last tried flavors; [] if it moved a job, None if all is quiet."""
+        """Run a cycle, and return its jobs with their last tried flavors.
+
+        Returns [] if the cycle moved a job, and None if further cycles would change nothing.
+        """
         self._cycle += 1
         if self.nested:
             self.quotas.shuffle(self.order)
@@ -322,14 +326,14 @@ class Scheduler:
         return [(entry.job, entry.job.attempt.tried) for entry in entries]
 
     def _heads(self) -> Iterator[tuple[Job, Queue]]:
-        """Take the first waiting job from each queue that is not held."""
+        """Remove and yield the first waiting job of each queue that is not held."""
         for queue in self.queues.values():
             job = queue.pop()
             if job:
                 yield job, queue
 
     def _counts(self, entry: Entry) -> bool:
-        """Whether an entry that does not fit affects others: in nested cohorts, also by its position in the order."""
+        """Return True if an entry that does not fit affects others. In nested cohorts, its position is enough."""
         if entry.mode == NO_FIT:
             return self.nested
         return bool(entry.targets or entry.queue.policy.reclaim != "Any" or self.nested)
@@ -338,7 +342,7 @@ class Scheduler:
         entry.job.attempt = Attempt(entry.tried, self._cycle, generation=entry.queue.generation)
 
     def _process(self, entries: list[Entry], moves: Moves) -> None:
-        """Process the entries of a cycle: each is admitted, evicts others, or is left for the next cycle."""
+        """Process the entries of a cycle. Each one is admitted, evicts other jobs, or is left for the next cycle."""
         state = _CycleState()
         ordered: Iterable[Entry] = sorted(entries, key=_by_level)
         if self.strategies:
@@ -359,7 +363,7 @@ class Scheduler:
         state.release()
 
     def _preempt(self, entry: Entry, state: _CycleState) -> None:
-        """Evict the targets of an entry; its job waits first in the queue, and holds its quota until the cycle ends."""
+        """Evict an entry's targets. Its job moves to the front of its queue, and holds quota until the cycle ends."""
         job = entry.job
         state.evicted.update(target.job for target in entry.targets)
         state.hold(entry.queue.member, entry.usage)
@@ -387,7 +391,10 @@ class Scheduler:
         self._note_status_change(job)
 
     def _fits(self, entry: Entry, evicted: set[Job]) -> bool:
-        """Whether the entry has room once all jobs that this cycle evicts are gone; not if it needs one of them too."""
+        """Return True if the entry fits once all jobs that this cycle evicts are gone.
+
+        It does not fit if another entry already evicts one of its targets.
+        """
         if any(target.job in evicted for target in entry.targets):
             return False
         gone = evicted.union(target.job for target in entry.targets)
@@ -398,7 +405,7 @@ class Scheduler:
         return fits
 
     def _reserved(self, entry: Entry) -> dict[int, int]:
-        """Return the quota that is reserved for a job that would have to preempt and cannot."""
+        """Return the quota to reserve for a job that needs preemption but cannot preempt."""
         reserved = {}
         member = entry.queue.member
         for cell, amount in entry.usage.items():
@@ -411,7 +418,7 @@ class Scheduler:
         return reserved
 
     def _in_fair_order(self, entries: list[Entry]) -> Iterable[Entry]:
-        """Yield entries in the order of fair sharing; each one changes the order of others in its cohorts."""
+        """Yield entries in the order of fair sharing. Each entry changes the order of the others in its cohorts."""
         remaining = {entry.queue.member: entry for entry in entries}
         keys: dict[tuple[Member, Job], tuple[Any, ...]] = {}
         changed = list(remaining)
@@ -476,7 +483,7 @@ class Scheduler:
         return entry
 
     def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, Assignable, int]:
-        """Return the best cell for pods, its assignment, and the index of the last tried cell, or -1 for all."""
+        """Return the best cell for pods, its assignment, and the index of the last tried cell (-1 if all were)."""
         queue = entry.queue
         policy = queue.policy
         rank = _by_borrowing if policy.prefers_preemption else _by_mode
@@ -504,7 +511,7 @@ class Scheduler:
         return best_cell, best, -1 if last == len(cells) - 1 else last
 
     def _cells(self, queue: Queue, pods: Pods, cell: int) -> list[tuple[int, int]]:
-        """Return the cells that pods use beside a first one, with amounts; none if the flavor lacks a resource."""
+        """Return the further cells that pods use in a cell's flavor, with amounts; none if it lacks a resource."""
         cells = [(cell, pods.amount)]
         for resource, amount in pods.more:
             sibling = queue.sibling_cells.get((cell, resource))
@@ -514,14 +521,14 @@ class Scheduler:
         return cells
 
     def _worst(self, entry: Entry, pods: Pods, cell: int) -> Assignable:
-        """Return the assignment of a flavor to pods with several resources: that of the resource that fits worst."""
+        """Return the assignment of a flavor to pods with several resources. The resource that fits worst decides."""
         cells = self._cells(entry.queue, pods, cell)
         assignments = [self._assignment(entry, cell, amount) for cell, amount in cells]
         rank = _by_borrowing if entry.queue.policy.prefers_preemption else _by_mode
         return min(assignments, key=rank, default=Assignable(NO_FIT, 0, targets=[]))
 
     def _assignment(self, entry: Entry, cell: int, amount: int) -> Assignable:
-        """Return how a cell can be assigned, from the cache unless an input has changed."""
+        """Return how a cell can be assigned. The result is cached until one of its inputs changes."""
         job = entry.job
         queue = entry.queue
         amount += entry.usage.get(cell, 0)
@@ -559,7 +566,7 @@ class Scheduler:
         return self._truces.get((job.queue, job.shape), 0.0) > self._now
 
     def _targets(self, job: Job, queue: Queue, usage: Usage, needed: frozenset[int]) -> list[Target]:
-        """Return the jobs that a job has to evict for ``usage``; ``needed`` are the cells without enough room."""
+        """Return the jobs that a job has to evict for ``usage``. ``needed`` contains the cells without enough quota."""
         if self._has_truce(job):
             return []
         root = queue.member.root
@@ -573,11 +580,14 @@ class Scheduler:
         )
 
     def _borrows_below_root(self, job: Job) -> bool:
-        """Whether a running job's queue, or a cohort above it but the root, borrows what the job uses."""
+        """Return True if the queue of a running job, or a cohort above it except the root, borrows the job's cells."""
         return any(member.borrows(job.usage) for member in _below_root(job.member))
 
     def _clear_caches(self, job: Job, *, every_cell: bool) -> None:
-        """Forget the assignments that depend on a job's usage: in every cell if it borrows, since shares change."""
+        """Delete the cached assignments that depend on a job's usage.
+
+        If the job borrows, these are the assignments of every cell (``every_cell``), since its usage changes shares.
+        """
         changed = _below_root(job.member)[-1].cells if every_cell else job.usage
         for cell in changed:
             self._cached[cell].clear()
@@ -592,7 +602,7 @@ class Scheduler:
 
 
 def _below_root(member: Member) -> list[Member]:
-    """Return a queue and the cohorts above it, without the root; the queue is the root if it has no cohort."""
+    """Return a queue and the cohorts above it without the root. A queue without a cohort is its own root."""
     return [member, *member.path()][:-1] or [member]
 
 
@@ -601,19 +611,19 @@ def _by_mode(assignment: Assignable) -> tuple[int, ...]:
 
 
 def _by_borrowing(assignment: Assignable) -> tuple[int, ...]:
-    """Return the sorting key of the preference PreemptionOverBorrowing."""
+    """Return the sorting key of assignments for the preference PreemptionOverBorrowing."""
     return (min(assignment.mode, PREEMPT), -assignment.level, assignment.mode)
 
 
 def _by_level(entry: Entry) -> tuple[float, ...]:
-    """Return the sorting key of entries without fair sharing: nearest lender, then priority and age."""
+    """Return the sorting key of entries without fair sharing: nearest lender first, then priority, then age."""
     return (entry.level, -entry.job.priority, entry.job.created, entry.job.tie)
 
 
 def _winner(
     cohort: Member, remaining: Mapping[Member, Entry], keys: Mapping[tuple[Member, Job], tuple[Any, ...]]
 ) -> Entry | None:
-    """Return the first entry of a cohort, the best of the first entries of its members."""
+    """Return the entry of a cohort that is processed first: the best among the first entries of its members."""
     best: Entry | None = None
     for child in cohort.children:
         entry = remaining.get(child)

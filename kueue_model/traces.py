@@ -1,10 +1,15 @@
-"""Traces: the jobs of a simulation as a CSV file, read row by row, or made at random from a few rates.
+"""Traces: the jobs of a simulation, read from a CSV file row by row, or generated at random from a few rates.
 
-A trace has a header and a row for each job. ``submitted`` is a moment, as ISO 8601 (``2026-11-01T09:30:00Z``) or in
-seconds since any beginning that all rows share. ``needs`` is a number and an accelerator or a flavor of the cluster:
-``16 h100``, ``64 tpu-v5e-4x4``; ``+`` joins several kinds of pods. ``seconds`` is the uninterrupted run time. Other
-columns may be missing or empty: ``cluster``, if the team has a share of several, ``priority``, a name of the
-environment or a number, ``checkpoint`` in seconds, and ``job``, a name.
+A trace has a header and a row for each job, with these columns:
+
+- ``submitted``: the time of submission, as ISO 8601 (``2026-11-01T09:30:00Z``) or in seconds since any start that all
+  rows share
+- ``needs``: a number and an accelerator or a flavor of the cluster, such as ``16 h100`` or ``64 tpu-v5e-4x4``; ``+``
+  joins several kinds of pods
+- ``seconds``: the run time without interruptions
+
+Other columns may be missing or empty: ``cluster``, required only if the team has a share of several clusters;
+``priority``, a name of the environment or a number; ``checkpoint``, in seconds; and ``job``, a name.
 """
 
 from __future__ import annotations
@@ -41,7 +46,7 @@ COLUMNS: Final = (*REQUIRED, "cluster", "priority", "checkpoint", "job")
 CHANGE_COLUMNS: Final = ("moment", "team", "cluster", "hold", "job", "priority")
 STOP_POLICIES: Final = ("None", "Hold", "HoldAndDrain")
 CHECKPOINT_SECONDS: Final = 3600.0
-"""Seconds between two checkpoints of a job if a trace has none; invented."""
+"""Seconds between two checkpoints of a job if the trace does not set it. This value is an assumption."""
 MOST_SECONDS: Final = 10 * 366 * 86_400.0
 LEAST_SECONDS: Final = 0.001
 MOST_MOMENT: Final = 1e12
@@ -49,7 +54,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,10}")
 
 
 class TraceJob(NamedTuple):
-    """A job of a trace. Times are in seconds, ``submitted`` since the first job's submission."""
+    """A job of a trace. Times are in seconds; ``submitted`` is relative to the first job's submission."""
 
     name: str
     submitted: float
@@ -62,12 +67,12 @@ class TraceJob(NamedTuple):
 
     @property
     def chips(self) -> int:
-        """Chips or GPUs of all of its pods."""
+        """The number of chips or GPUs of all of its pods."""
         return sum(pods.amount for pods in self.pods)
 
 
 class Change(NamedTuple):
-    """A new stop policy of a team's queue, or a new priority of a job; the other is None."""
+    """A new stop policy of a team's queue, or a new priority of a job. The fields of the other kind are None."""
 
     moment: float
     cluster: str
@@ -78,10 +83,10 @@ class Change(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The jobs of a file in the order of submission, the findings about its rows, and the number of unusable ones.
+    """The jobs of a file in the order of submission, the findings about its rows, and the number of unusable rows.
 
-    Each cause has one finding, at its first row. ``start`` is the first job's moment in the file; with
-    ``has_dates``, moments are dates, otherwise seconds.
+    Each cause has one finding, at the first affected row. ``start`` is the submission time of the first job in the
+    file. With ``has_dates``, times are dates, otherwise seconds.
     """
 
     jobs: tuple[TraceJob, ...]
@@ -104,16 +109,16 @@ class _CellError(Exception):
 
     @property
     def cause(self) -> tuple[str, ...]:
-        """What rows with the same mistake have in common."""
+        """The values that are equal for rows with the same mistake."""
         return (self.column, self.message, self.allowed)
 
     def copy(self) -> _CellError:
-        """Return the error without its traceback, which would grow with each row that raises it again."""
+        """Return the error without its traceback, which would grow each time that a row raises it again."""
         return _CellError(self.column, self.message, self.allowed, self.nearest)
 
 
 class _UnknownNeedError(_CellError):
-    """An accelerator or flavor outside a team's shares in a cluster; ``allowed_names`` are those inside."""
+    """An accelerator or flavor that is not in a team's shares of a cluster. ``allowed_names`` lists those that are."""
 
     def __init__(self, name: str, team: str, cluster: str, allowed_names: Sequence[str]) -> None:
         super().__init__("needs", name, "")
@@ -124,7 +129,7 @@ class _UnknownNeedError(_CellError):
 
 
 def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
-    """Read a trace for clusters. Raises UserError for an unreadable file, or without the columns of a trace."""
+    """Read a trace for clusters. Raises UserError if the file is unreadable or has not the columns of a trace."""
     reader = _TraceReader(path, tuple(clusters))
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
@@ -134,12 +139,12 @@ def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
 
 
 def read_rows(path: Path, rows: Iterable[Mapping[str, object]], clusters: Iterable[Cluster]) -> Trace:
-    """Read rows that are not from a file; findings name ``path``."""
+    """Read rows that do not come from a file. Findings name ``path`` as their file."""
     return _TraceReader(path, tuple(clusters)).read(trace_text(rows).splitlines(keepends=True))
 
 
 def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple[Change, ...]:
-    """Read a CSV of changes during a trace. Raises UserError with everything wrong in it."""
+    """Read a CSV file of changes during a trace. Raises UserError with every error in it."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             rows = [[cell.strip() for cell in _cells(line)] for line in file]
@@ -164,7 +169,7 @@ def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple
 
 
 def _changes(cells: Mapping[str, str], trace: Trace, clusters: Sequence[Cluster]) -> Iterator[Change]:
-    """Yield the changes of a row: that of a job, or one for each cluster that it names or leaves out."""
+    """Yield the changes of a row: one for a job, or one for each cluster (all if the row names none)."""
     text = cells.get("moment", "")
     moment = _moment("moment", text) - trace.start
     if _is_date(text) != trace.has_dates:
@@ -215,7 +220,7 @@ def _hold_changes(moment: float, team: str, cells: Mapping[str, str], clusters: 
 
 
 class _TraceReader:
-    """Reads one file; the column of a finding is the first character of its cell, counted from 1."""
+    """Reads one file. The column of a finding is the position of its cell's first character, counted from 1."""
 
     def __init__(self, path: Path, clusters: Sequence[Cluster]) -> None:
         self.path = path
@@ -230,7 +235,7 @@ class _TraceReader:
         self.pods = cache(self._pods)  # a trace has many rows, and few needs
 
     def read(self, lines: Iterable[str]) -> Trace:
-        """Read a header, and each line as a row of its own, so that an open quote affects only one row."""
+        """Read a header, and parse each line separately as a row, so that an unclosed quote affects only one row."""
         rows = (_cells(line) for line in lines)
         header = [cell.strip() for cell in next(rows, [])]
         self._check_header(header)
@@ -315,7 +320,7 @@ class _TraceReader:
         )
 
     def _pods(self, needs: str, cluster: str, team: str) -> tuple[Pods, ...] | _CellError:
-        """Return the pods that a team requests of a cluster, or the error of its needs."""
+        """Return the pods that a team requests in a cluster, or the error in ``needs``."""
         queues = self.clusters[cluster]
         pods: list[Pods] = []
         try:
@@ -348,7 +353,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
-    """Return the first of several findings with the same cause, with the number of the others."""
+    """Return the first of several findings with the same cause, and mention how many others there are."""
     _, first = rows[0]
     if len(rows) == 1:
         return first
@@ -357,7 +362,7 @@ def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
 
 
 def _no_cluster_error(errors: Sequence[_CellError]) -> _CellError:
-    """Return the reason why no cluster of a team takes a job, as one error if all clusters lack its flavor."""
+    """Return the reason why no cluster of a team accepts a job, as one error if all clusters lack its flavor."""
     first = errors[0]
     if not isinstance(first, _UnknownNeedError):
         return first.copy()
@@ -371,7 +376,7 @@ def _no_cluster_error(errors: Sequence[_CellError]) -> _CellError:
 
 
 def _accelerator_pods(text: str, cluster: Cluster, team: str) -> Pods:
-    """Return the pods of a number and an accelerator or flavor, such as ``8 h100``."""
+    """Return the pods for a number and an accelerator or flavor, such as ``8 h100``."""
     number, _, name = text.partition(" ")
     name = name.strip()
     team_flavors: list[FlavorMachines] = []
@@ -399,9 +404,9 @@ def _accelerator_pods(text: str, cluster: Cluster, team: str) -> Pods:
 
 
 def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, queue: str) -> Iterator[Pods]:
-    """Yield the pods of resources (``8 nvidia.com/gpu 64 cpu on spot``) as a queue counts them, by resource group.
+    """Yield the pods for resources such as ``8 nvidia.com/gpu 64 cpu on spot``, grouped and counted as in a queue.
 
-    A flavor instead of a resource means only this flavor, and its resource that is neither CPU nor memory.
+    If a flavor is named instead of a resource, it means only this flavor, and its resource other than CPU and memory.
     """
     groups = cluster.queues[queue].get("resourceGroups", ())
     flavors = {flavor["name"]: group["coveredResources"] for group in groups for flavor in group["flavors"]}
@@ -433,7 +438,7 @@ def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, q
 def _requests(
     words: Sequence[str], covered: Collection[str], flavors: Mapping[str, Sequence[str]]
 ) -> tuple[Mapping[str, int], set[str]]:
-    """Return the requested amounts by resource, and the flavors that are named."""
+    """Return the requested amounts, keyed by resource, and the flavors that are named."""
     named_flavors: set[str] = set()
     if "on" in words:
         position = words.index("on")
@@ -456,7 +461,7 @@ def _requests(
 
 
 def _transformed(requests: Mapping[str, int], counting: Counting) -> dict[str, int]:
-    """Return what Kueue counts of a request: without excluded resources, and with transformations."""
+    """Return the amounts that Kueue counts for a request, after it excludes and transforms resources."""
     counted: Counter[str] = Counter()
     for name, number in requests.items():
         if counting.excluded and name.startswith(counting.excluded):
@@ -470,7 +475,7 @@ def _transformed(requests: Mapping[str, int], counting: Counting) -> dict[str, i
 
 
 def _is_date(text: str) -> bool:
-    """Whether a moment is a date, not a number of seconds."""
+    """Return True if a time is written as a date, not as a number of seconds."""
     try:
         float(text)
     except ValueError:
@@ -479,7 +484,7 @@ def _is_date(text: str) -> bool:
 
 
 def _clock_error(column: str, other_rows: str, *, has_dates: bool) -> _CellError:
-    """Return the error of a date among seconds, or of seconds among dates."""
+    """Return the error for a date among seconds, or for seconds among dates."""
     if has_dates:
         return _CellError(
             column, f"a number of seconds, but {other_rows} dates", "a date, such as 2026-11-01T09:30:00Z"
@@ -488,7 +493,7 @@ def _clock_error(column: str, other_rows: str, *, has_dates: bool) -> _CellError
 
 
 def _moment(column: str, text: str) -> float:
-    """Return seconds since 1970, or since the beginning of a trace that counts seconds."""
+    """Return seconds since 1970 for a date. For a number of seconds, return the number."""
     try:
         seconds = float(text)
     except ValueError:
@@ -524,7 +529,7 @@ def _priority(text: str, priorities: Mapping[str, int]) -> int:
 
 
 def trace_text(rows: Iterable[Mapping[str, object]]) -> str:
-    """Return rows as a trace, with the columns that any of them has."""
+    """Return rows as the text of a trace, with every column that appears in any row."""
     all_rows = list(rows)
     columns = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in all_rows)] or list(REQUIRED)
     text = io.StringIO()
@@ -535,7 +540,7 @@ def trace_text(rows: Iterable[Mapping[str, object]]) -> str:
 
 
 class JobKind(NamedTuple):
-    """A kind of job that a team submits repeatedly; ``seconds`` is the median run time."""
+    """A kind of job that a team submits repeatedly. ``seconds`` is the median run time."""
 
     team: str
     needs: str
@@ -545,9 +550,9 @@ class JobKind(NamedTuple):
 
 
 def invented(kinds: Collection[JobKind], days: int, seed: int) -> Iterator[dict[str, object]]:
-    """Yield rows of an invented trace in the order of submission: at random, twice as often between 8 and 20 o'clock.
+    """Yield random rows of a trace in the order of submission. The rate doubles between 8:00 and 20:00.
 
-    Run times are log-normal around the median: a tenth runs 3.6 times as long or longer.
+    Run times are log-normal around the median: a tenth of the jobs run 3.6 times as long or longer.
     """
     draw = random.Random(seed)
     rows = []

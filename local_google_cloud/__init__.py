@@ -1,1 +1,1 @@
-"""A local Google Cloud at the level of its REST APIs, driven by Google's discovery documents; loopback only."""
+"""A local emulator of Google Cloud's REST APIs, driven by Google's discovery documents. It listens only on loopback."""

@@ -1,7 +1,7 @@
-"""The names for programs that start a local cloud: the cloud, its server, its state, and the judge that it asks.
+"""The public names for programs that start a local cloud: the cloud, its server, its state, and its validator.
 
-``local_google_cloud.kubernetes`` has those of the substitute for Pulumi's Kubernetes provider. Both need the extra
-``sandbox``.
+``local_google_cloud.kubernetes`` has the public names of the substitute for Pulumi's Kubernetes provider. Both need the
+extra ``sandbox``.
 """
 
 from local_google_cloud.endpoints import endpoints

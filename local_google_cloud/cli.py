@@ -1,4 +1,4 @@
-"""``local-google-cloud``: serves a Google Cloud on this machine, for any program."""
+"""The command ``local-google-cloud``, which serves a local Google Cloud for any program on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from local_google_cloud.endpoints import endpoints
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def local_google_cloud() -> None:
-    """Run a local Google Cloud at the level of its REST APIs."""
+    """Run a local emulator of Google Cloud's REST APIs."""
 
 
 @local_google_cloud.command(epilog="\b\nExample:\n  local-google-cloud serve --project example --port 8431")
@@ -21,7 +21,7 @@ def local_google_cloud() -> None:
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port; 0 picks a free one.")
 @click.option("--state", type=click.Path(dir_okay=False, path_type=Path), help="File that keeps the resources.")
 def serve(projects: tuple[str, ...], port: int, state: Path | None) -> None:
-    """Serve until interrupted, and print the settings of Pulumi's gcp provider."""
+    """Serve until interrupted, and print the settings that Pulumi's gcp provider needs."""
     try:
         import local_google_cloud.http.server as http  # noqa: PLC0415 # needs the extra, help does not
         from local_google_cloud.local_cloud import LocalCloud  # noqa: PLC0415 # as above

@@ -1,4 +1,4 @@
-"""The gcp provider's endpoint for each service of a local cloud."""
+"""The endpoint settings that point the gcp provider's services to a local cloud."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ _PATHS: Final[Mapping[str, str]] = {
 
 
 def endpoints(port: int) -> dict[str, str]:
-    """Return the provider's settings, such as ``gcp:computeCustomEndpoint``, for a server on a port."""
+    """Return the provider's settings, such as ``gcp:computeCustomEndpoint``, for a server on the given port."""
     return {f"gcp:{name}CustomEndpoint": f"http://127.0.0.1:{port}/{path}" for name, path in _PATHS.items()}

@@ -1,9 +1,11 @@
-"""The faults of a server, by their texts: ``stockout=MACHINE_TYPE``, ``failure=KIND``, ``lost-response=KIND``.
+"""The faults that a server can inject: ``stockout=MACHINE_TYPE``, ``failure=KIND``, ``lost-response=KIND``.
 
-A stock-out lasts until it is cleared. The other two hit the next create of their kind, a failure also the next training
-job. Faults are not in the server's file: a restart clears them, but not the damage that they did, which is in the
-``meta`` of operations.
-Messages of stock-outs: akka/akka-core no. 32992 (GKE), read 2026-11-21; that of Vertex AI is inferred.
+A stock-out lasts until it is cleared. The other two faults affect the next create request of their kind; a failure can
+also affect the next training job. Faults are not saved in the server's state file, so a restart clears them. Their
+effects remain, since they are stored in the ``meta`` of operations.
+
+Source of the messages of stock-outs: akka/akka-core no. 32992 (GKE), read 2026-11-21. The message of Vertex AI is
+inferred.
 """
 
 from __future__ import annotations
@@ -42,11 +44,11 @@ _TARGETS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
 
 
 class FaultError(Exception):
-    """The text of a fault that does not exist."""
+    """Raised for the text of a fault that does not exist."""
 
 
 def check_fault(text: str) -> None:
-    """Raise FaultError if a text names no fault, or a machine type or kind of resource that does not exist."""
+    """Raise FaultError if a text does not name a fault, or names an unknown machine type or kind of resource."""
     name, _, target = text.partition("=")
     if name not in _TARGETS:
         nearest = find_nearest(name, _TARGETS)
@@ -63,21 +65,21 @@ def _hint(nearest: str | None) -> str:
 
 @dataclass(kw_only=True)
 class ActiveFault:
-    """A fault, the number of its hits, and the last of them."""
+    """A fault, the number of times that it took effect, and the latest events."""
 
     fired: int = 0
     events: deque[Json] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
 
 
 class ActiveFaults:
-    """Faults by their texts, and the hits of those of operations and training jobs."""
+    """The active faults, keyed by their text. It records which operations and training jobs they affect."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._active: dict[str, ActiveFault] = {}
 
     def add(self, text: str) -> None:
-        """Add a fault, or begin it again. Raises FaultError."""
+        """Add a fault, or restart it if it is active. Raises FaultError."""
         check_fault(text)
         self._active[text] = ActiveFault()
 
@@ -86,18 +88,18 @@ class ActiveFaults:
         self._active.pop(text, None)
 
     def over(self, text: str) -> bool:
-        """Whether a fault is cleared."""
+        """Return True if a fault is no longer active."""
         return text not in self._active
 
     def shown(self) -> list[Json]:
-        """Return every fault as the control API shows it."""
+        """Return every fault in the format of the control API."""
         return [
             {"fault": text, "fired": active.fired, "events": list(active.events)}
             for text, active in self._active.items()
         ]
 
     def hits(self, name: FaultName, target: str, subject: str) -> bool:
-        """Whether a fault hits an operation, job or request now; records the hit."""
+        """Return True if a fault affects an operation, job or request now, and record that it does."""
         active = self._active.get(f"{name}={target}")
         if active is None or (active.fired and name != "stockout"):
             return False
@@ -106,7 +108,7 @@ class ActiveFaults:
         return True
 
     def strike(self, starting: StartingOperation, meta: OperationMeta, now: float) -> None:
-        """Let an operation fail for lack of VMs, or because it is to fail."""
+        """Make an operation fail if a stock-out or failure affects it."""
         subject = str(starting)
         requested = list(_requested(starting))
         for machine_type in dict.fromkeys(vms.machine_type for vms in requested):
@@ -120,19 +122,19 @@ class ActiveFaults:
             meta["changes"] = [[starting.work.target, error or {}, error is None]]
 
     def shortage(self, job: TrainingJob) -> JobShortage | None:
-        """Return why a job gets no VMs, if it gets none."""
+        """Return the reason why a job gets no VMs, or None if it gets them."""
         for machine_type in dict.fromkeys(job.machine_types):
             if self.hits("stockout", machine_type, str(job)):
                 return JobShortage(fault=f"stockout={machine_type}", message=_insufficient(job.region))
         return None
 
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
-        """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
+        """Return the fraction of its run time after which a job fails, and the message; None if it succeeds."""
         return (_FAILURE_SHARE, _FAILURE_MESSAGE) if self.hits("failure", job.kind, str(job)) else None
 
 
 def _error_state(kind: str, message: str) -> Json | None:
-    """Return the fields of a resource in error, None for a kind without such a state."""
+    """Return the fields that mark a resource as failed, or None for a kind without an error state."""
     if kind == _PERSISTENT:
         return {"state": "ERROR", "error": {"code": 13, "message": message}}
     if kind in (_CLUSTER, _POOL, _INSTANCE):
@@ -145,7 +147,7 @@ def _error_state(kind: str, message: str) -> Json | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _RequestedVms:
-    """VMs of one machine type, spread evenly over ``places``."""
+    """The requested VMs of one machine type, spread evenly over ``places``."""
 
     machine_type: str
     nodes: int
@@ -155,7 +157,7 @@ class _RequestedVms:
 def _run_out(
     machine_type: str, starting: StartingOperation, requested: list[_RequestedVms], meta: OperationMeta, now: float
 ) -> None:
-    """Let an operation fail for lack of VMs; a pool or cluster gets them once the stock-out is cleared."""
+    """Make an operation fail for lack of VMs. A node pool or cluster gets them once the stock-out is cleared."""
     message = _stockout_message(machine_type, starting, requested, meta["due"] - now)
     state = _error_state(starting.kind, message)
     if state and starting.kind == _POOL and starting.work.action == "update":
@@ -193,7 +195,7 @@ def _insufficient(region: str) -> str:
 
 
 def _requested(starting: StartingOperation) -> Iterator[_RequestedVms]:
-    """Yield the VMs that an operation requests, without those of a reservation, which cannot be sold out."""
+    """Yield the VMs that an operation requests, except those from a reservation, which cannot be sold out."""
     if starting.record is None or not (starting.work.grows or starting.work.action == "create"):
         return
     if starting.kind == _PERSISTENT:

@@ -1,4 +1,4 @@
-"""Files of a server's state: one error for a broken file, and atomic writes."""
+"""Reads and writes the state files of a server. Writes are atomic, and a broken file raises one kind of error."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from training_platform.config.reading.finding import UserError
 
 
 class BrokenFile(UserError):
-    """A state file that cannot be read; the message is one sentence."""
+    """Raised for a state file that cannot be read. The message is one sentence."""
 
     def __init__(self, path: Path, reason: object) -> None:
         super().__init__(f"{path} is broken: {reason}. Delete the sandbox's folder to start again.")
 
 
 def read_json(path: Path) -> Any:
-    """Return a file's JSON. Raises BrokenFile."""
+    """Return the parsed JSON of a file. Raises BrokenFile."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -27,7 +27,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file by a temporary one, so that a killed process leaves the old or the new. Raises OSError."""
+    """Write a file atomically: a killed process leaves either the old or the new content. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name)  # mode 0600
     try:

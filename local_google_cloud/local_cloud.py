@@ -1,4 +1,4 @@
-"""The local cloud without HTTP: a request in, Google's response out."""
+"""The local cloud without its HTTP server: it takes a request, and returns the response that Google would send."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _PROJECT: Final = re.compile(r"(?:^|/)projects/([^/:]+)")
 
 
 class _ValidatedError(Exception):
-    """The response to a valid ``validateOnly`` request; raising it undoes the request's changes."""
+    """Carries the response to a valid ``validateOnly`` request. Raising it undoes the request's changes."""
 
     def __init__(self, answer: Json) -> None:
         self.answer = answer
 
 
 class LocalCloud(Cloud):
-    """A local Google Cloud. Not thread-safe: it takes one request at a time."""
+    """A local Google Cloud. Not thread-safe: it handles one request at a time."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class LocalCloud(Cloud):
         )
 
     def settle(self) -> None:
-        """Advance every operation and resource to its state at the clock's time."""
+        """Bring every operation and resource to its state at the clock's current time."""
         self.operations.settle()
         for service in SERVICES.values():
             if service.settle is not None:
@@ -69,10 +69,10 @@ class LocalCloud(Cloud):
         *,
         caller: Caller | None = None,
     ) -> tuple[int, Json]:
-        """Return the status code and body for a request; ``path`` is percent-encoded and below ``/<service>/``.
+        """Return the status code and body for a request. ``path`` is percent-encoded and relative to ``/<service>/``.
 
-        Without ``caller``, the projects' owner sends it. A refused request changes nothing, and neither does one with
-        ``validateOnly``.
+        If ``caller`` is None, the request comes from the owner of the projects. A refused request changes nothing, and
+        neither does one with ``validateOnly``.
         """
         try:
             self.settle()
@@ -127,7 +127,7 @@ class LocalCloud(Cloud):
         return answer
 
     def _resolve_project(self, route: Route, parameters: Json) -> tuple[str, str]:
-        """Return a request's project, and its path with the project's id in place of a number."""
+        """Return the project of a request, and its path with the project's id instead of its number."""
         path = re.sub(
             r"^projects/-/serviceAccounts/([^@]+)@([^.]+)\.", r"projects/\2/serviceAccounts/\1@\2.", route.path
         )
@@ -141,12 +141,12 @@ class LocalCloud(Cloud):
         return self.projects.resolve(name) if name else self._project_of_bucket(path), path
 
     def _project_of_bucket(self, path: str) -> str:
-        """Return the project of the bucket in ``b/<name>/...``: these paths name no project."""
+        """Return the project of the bucket in a path ``b/<name>/...``, since such a path does not contain one."""
         bucket = self.store.get("/".join(["storage", *path.split("/")[:2]]))
         return bucket.project if bucket else ""
 
     def _dispatch(self, call: Call) -> Json:
-        """Call the service's handler, else answer about an operation, else call the action that all kinds share."""
+        """Call the service's handler. Without one, return the operation or call the action common to all kinds."""
         handlers = call.definition.handlers
         collection = call.method.collection
         action = call.method.action

@@ -1,4 +1,4 @@
-"""The server's own API below ``/_sandbox``: settings, clock, faults, and the removal of resources."""
+"""The server's own API below ``/_sandbox``, which controls settings, clock and faults, and removes resources."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Control:
         return JSONResponse(self._cloud.settings.model_dump())
 
     async def advance_clock(self, request: Request) -> Response:
-        """Advance the clock, and settle what is due by then."""
+        """Advance the clock, and apply everything that is due by then."""
         body = await read_json(request)
         try:
             self._cloud.clock.advance(float(body["advance"]))
@@ -72,7 +72,7 @@ class _Control:
         return JSONResponse(self._cloud.faults.shown())
 
     async def clear_fault(self, request: Request) -> Response:
-        """Clear a fault, and let what waited for its end continue."""
+        """Clear a fault, and continue the operations that waited for its end."""
         self._cloud.faults.clear(request.path_params["fault"])
         self._cloud.settle()
         self._cloud.store.flush()

@@ -1,8 +1,8 @@
 """Refuses requests from web pages, and bodies that are too long, too deep, or not JSON that Google accepts.
 
 Any web page in a browser on this machine can reach the loopback interface. A page that knows the port could send
-requests; they carry its ``Origin``, or a form's content type. Through a host name of its own that resolves to 127.0.0.1
-it could also read responses; such requests carry that name as ``Host``. Programs send neither.
+requests; they carry its ``Origin`` header or the content type of a form. With a host name that resolves to 127.0.0.1,
+the page could also read responses; such requests carry this name in the ``Host`` header. Other programs send neither.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 class Guard:
-    """Passes requests of programs on this machine to ``app``, and refuses others."""
+    """ASGI middleware that passes requests of local programs to ``app`` and refuses requests of web pages."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -60,7 +60,7 @@ def _refusal(verb: str, headers: Headers) -> Refusal | None:
 
 
 async def read_bytes(request: Request) -> bytes:
-    """Return a body. Raises Refusal after ``MOST_BYTES``, without reading the rest."""
+    """Return the body of a request. Raises Refusal as soon as it exceeds ``MOST_BYTES``."""
     read = bytearray()
     async for chunk in request.stream():
         read += chunk
@@ -70,15 +70,16 @@ async def read_bytes(request: Request) -> bytes:
 
 
 async def read_json(request: Request) -> Any:
-    """Parse a body as JSON, None if it is empty. Raises Refusal."""
+    """Return the parsed JSON of a body, or None if it is empty. Raises Refusal."""
     raw = await read_bytes(request)
     return parse_json(raw) if raw else None
 
 
 def parse_json(raw: bytes) -> Any:
-    """Parse JSON. Raises Refusal for what JSON or Google does not allow.
+    """Parse JSON. Raises Refusal for values that JSON or Google does not allow.
 
-    Python's parser takes NaN, Infinity, numbers beyond a double, and lone surrogates; no response can hold these.
+    Python's parser accepts NaN, Infinity, numbers that exceed a double, and lone surrogates. A response cannot contain
+    these.
     """
     if _depth(raw) > DEEPEST:
         raise _bad_json("Message too deep. Max recursion depth reached.")

@@ -1,4 +1,7 @@
-"""The local cloud over HTTP on the loopback interface, each service below its name: ``/container/v1/projects/...``."""
+"""Serves the local cloud over HTTP on the loopback interface.
+
+Each service is under its name: ``/container/v1/projects/...``.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ from local_google_cloud.state.authorization import caller_of
 
 LOG: Final = logging.getLogger("local_google_cloud")
 _TRANSPORT: Final = "transport"
-"""The name of a request's connection in its state."""
+"""The key of the connection in the state of a request."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 @contextmanager
 def serve(cloud: LocalCloud, port: int = 0) -> Iterator[int]:
-    """Serve while the block runs, and yield the port. Only this machine can reach it."""
+    """Serve while the ``with`` block runs, and yield the port. Only this machine can reach it."""
     listener = socket.create_server(("127.0.0.1", port))
     config = uvicorn.Config(make_app(cloud), http=_Protocol, log_config=None, access_log=False, lifespan="off")
     server = uvicorn.Server(config)
@@ -48,10 +51,10 @@ def serve(cloud: LocalCloud, port: int = 0) -> Iterator[int]:
 
 
 class _Protocol(H11Protocol):
-    """Passes each connection to the app, which closes it to lose a response."""
+    """Gives the app access to each connection, so that it can close the connection to lose a response."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Keep the connection in the state of its requests."""
+        """Store the connection in the state of its requests."""
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}
 
@@ -111,7 +114,7 @@ def _upload(cloud: LocalCloud) -> Endpoint:
 
 
 async def _lost(request: Request, service: str) -> Response:
-    """Close the connection, so that no response arrives; without access to it, answer 503."""
+    """Close the connection, so that no response arrives. If the connection is not accessible, return 503."""
     transport = getattr(request.state, _TRANSPORT, None)
     if transport is not None:
         transport.abort()
@@ -122,7 +125,7 @@ async def _lost(request: Request, service: str) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Return a refusal in the form of its service's errors."""
+    """Return an error response in the format of the request's service."""
     if not isinstance(error, Refusal):
         raise error
     return JSONResponse(error.body(request.path_params.get("service", "")), error.code)

@@ -1,8 +1,8 @@
-"""A substitute for Pulumi's Kubernetes provider: a plugin, and a light store of objects.
+"""A substitute for Pulumi's Kubernetes provider: a plugin, and a simple store of objects.
 
-``plugin`` behaves like the provider in everything that a program can see: names, ids, diffs, replacements. It keeps
-objects in a light store (``stored_objects``, ``object_store``), which refuses what can be refused without an API
-server: unknown fields by the given CRDs, taken names, missing namespaces.
+``plugin`` behaves like the provider in everything that a program can observe: names, ids, diffs, replacements. It keeps
+objects in a simple store (``stored_objects``, ``object_store``). The store makes the checks that need no API server: it
+refuses fields that the given CRDs do not define, names that exist already, and missing namespaces.
 
     with serve(store=ObjectStore(Path("objects.json"))) as port:
         ...  # run the engine with PULUMI_DEBUG_PROVIDERS=kubernetes:<port>

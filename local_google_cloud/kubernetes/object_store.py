@@ -1,12 +1,12 @@
-"""The light store: the objects of every cluster in memory, and optionally in a JSON file.
+"""The object store: the objects of every cluster in memory, and optionally in a JSON file.
 
-Objects are kept by group, not by version: a cluster serves one object in all versions of its kind. Fields that a
-server fills in are deterministic, so two runs of a program have equal states: ``uid`` from the object's identity,
-``resourceVersion`` counting its updates from 1, one fixed ``creationTimestamp``. No controller runs, so status fields
-stay empty. The file holds secrets in plain text, as a cluster does.
+Objects are keyed by group, not by version, since a cluster serves one object in all versions of its kind. Fields that a
+server fills in are deterministic, so two runs of a program give equal states: ``uid`` depends on the object's identity,
+``resourceVersion`` counts its updates from 1, and ``creationTimestamp`` is constant. No controller runs, so status
+fields stay empty. The file contains secrets in plain text, as a cluster does.
 
-Below the store are functions on property values as the engine sends them; ``readable`` copies such a value without
-secrets, and with ``UNKNOWN`` for every unknown.
+The functions below the store work on property values in the engine's format. ``readable`` copies such a value without
+its secret markers, and replaces every unknown with ``UNKNOWN``.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ BUILT_IN: Final = frozenset({"default", "kube-system", "kube-public", "kube-node
 
 
 class ObjectRefused(Exception):
-    """A refusal by an API server, with its message."""
+    """Raised if an API server would refuse a request, with its message."""
 
 
 class Key(NamedTuple):
-    """An object's identity within a cluster; ``namespace`` is "" for cluster-scoped kinds."""
+    """The identity of an object within a cluster. ``namespace`` is "" for cluster-scoped kinds."""
 
     group: str
     kind: str
@@ -49,9 +49,10 @@ class Key(NamedTuple):
 
 
 class ObjectStore:
-    """Objects by cluster and key; tests have a store whose objects are in real API servers.
+    """Objects, keyed by cluster and ``Key``. Tests use another store, which keeps objects in real API servers.
 
-    Thread-safe; every object that it returns is a copy. ``resource`` is the plural of a kind in refusals.
+    Thread-safe. Every returned object is a copy. The parameter ``resource`` is the plural of a kind, used in error
+    messages.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -66,17 +67,17 @@ class ObjectStore:
                 raise BrokenFile(file, "it is not in the format of the stand-in") from error
 
     def clusters(self) -> list[str]:
-        """Return the clusters with an object."""
+        """Return the clusters that have objects."""
         with self._lock:
             return sorted({cluster for cluster, _ in self._objects})
 
     def keys(self, cluster: str) -> list[Key]:
-        """Return the keys of a cluster's objects, without built-in namespaces."""
+        """Return the keys of a cluster's objects, except built-in namespaces."""
         with self._lock:
             return sorted(key for owner, key in self._objects if owner == cluster)
 
     def read(self, cluster: str, key: Key) -> Json | None:
-        """Return an object, or ``None``."""
+        """Return an object, or ``None`` if it does not exist."""
         with self._lock:
             return copy.deepcopy(self._objects.get((cluster, key)))
 
@@ -85,10 +86,10 @@ class ObjectStore:
         return pruned(live, inputs)
 
     def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
-        """Accept every object: nothing that this store refuses is known in a preview."""
+        """Accept every object, since this store cannot check anything before the object is created."""
 
     def has_namespace(self, cluster: str, name: str) -> bool:
-        """Whether a namespace exists."""
+        """Return True if a namespace exists."""
         with self._lock:
             return name in BUILT_IN or (cluster, _namespace(name)) in self._objects
 
@@ -111,7 +112,7 @@ class ObjectStore:
             return self._write(cluster, key, obj, int(old["metadata"]["resourceVersion"]) + 1)
 
     def delete(self, cluster: str, key: Key) -> None:
-        """Delete an object, if it exists; with a namespace, delete everything in it."""
+        """Delete an object, if it exists. If it is a namespace, delete everything in it."""
         with self._lock:
             deleted = {key}
             if key == _namespace(key.name):
@@ -164,17 +165,17 @@ PropertyPath = tuple[str | int, ...]
 
 
 def from_struct(struct: Struct) -> Json:
-    """Return a Struct as the engine sent it."""
+    """Return a Struct as plain Python data in the engine's format."""
     return {name: as_sent(value) for name, value in struct.fields.items()}
 
 
 def is_secret(value: Any) -> bool:
-    """Whether a value is wrapped as a secret."""
+    """Return True if a value is wrapped as a secret."""
     return isinstance(value, Mapping) and value.get(SIGNATURE) == SECRET
 
 
 def with_secrets(value: Any, like: Any) -> Any:
-    """Wrap as secrets in ``value`` what is secret in ``like``."""
+    """Return ``value``, with the parts wrapped as secrets that are secret in ``like``."""
     if is_secret(like):
         return {SIGNATURE: SECRET, "value": with_secrets(value, like["value"])}
     if isinstance(value, dict) and isinstance(like, Mapping):
@@ -185,7 +186,7 @@ def with_secrets(value: Any, like: Any) -> Any:
 
 
 def get(value: Any, *names: str) -> Any:
-    """Return a field of a readable value, None if it is missing; below an unknown, it is unknown."""
+    """Return a field of a readable value, or None if it is missing. Every field below an unknown is unknown."""
     for name in names:
         if not isinstance(value, dict):
             return UNKNOWN if value is UNKNOWN else None
@@ -194,7 +195,7 @@ def get(value: Any, *names: str) -> Any:
 
 
 def put(value: Json, path: tuple[str, ...], item: Any) -> Json:
-    """Return a copy of a value with one field set, even inside a secret; below an unknown, nothing is set."""
+    """Return a copy of a value with one field set, even inside a secret. Nothing is set below an unknown."""
     changed = copy.deepcopy(value)
     parent: Any = changed
     for name in path[:-1]:
@@ -208,7 +209,7 @@ def put(value: Json, path: tuple[str, ...], item: Any) -> Json:
 
 
 def pruned(live: Json, like: Json) -> Json:
-    """Return the fields of a live object that are set in ``like``, earlier inputs."""
+    """Return the fields of a live object that are also set in ``like``, the earlier inputs."""
     return {
         name: pruned(item, like[name]) if isinstance(item, dict) and isinstance(like[name], dict) else item
         for name, item in live.items()
@@ -223,7 +224,7 @@ class PropertyChange(NamedTuple):
     kind: Literal["add", "delete", "update"]
 
     def within(self, path: PropertyPath) -> bool:
-        """Whether the change is at ``path``, below it, or of something that contains it."""
+        """Return True if the changed property is ``path``, is below it, or contains it."""
         shared = min(len(path), len(self.path))
         return self.path[:shared] == path[:shared]
 
@@ -232,7 +233,7 @@ class PropertyChange(NamedTuple):
 
 
 def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[PropertyChange]:
-    """Compare readable values; a null counts as absent, and an unknown differs from every known value."""
+    """Yield the differences of readable values. Null means absent, and an unknown differs from every known value."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in sorted(old.keys() | new.keys()):
             yield from changes(old.get(name), new.get(name), (*path, name))

@@ -1,9 +1,9 @@
-"""A stand-in for Pulumi's kubernetes provider: the gRPC plugin that the engine calls, and its providers' settings.
+"""A stand-in for Pulumi's kubernetes provider: the gRPC plugin that the engine calls, and the providers' settings.
 
 The engine attaches to it with ``PULUMI_DEBUG_PROVIDERS=kubernetes:PORT``. One attached plugin serves every provider
-resource of a program, and only ``Configure`` names a provider. The engine opens one connection per provider, so the
-peer of a call identifies the provider. A call on a connection without ``Configure`` is served only if all providers so
-far have the same settings.
+resource of a program, but only ``Configure`` calls name a provider. The engine opens one connection per provider, so
+the plugin identifies the provider by the peer of a call. A call on a connection without ``Configure`` is served only if
+all providers so far have the same settings.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def serve(
     store: ObjectStore | None = None,
     objects: ObjectStore | None = None,
 ) -> Iterator[int]:
-    """Serve the plugin on the loopback interface while the block runs, and yield the port."""
+    """Serve the plugin on the loopback interface while the ``with`` block runs, and yield the port."""
     threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="kubernetes-provider")
     server = grpc.server(threads, options=_NO_LIMITS)
     plugin = Plugin(store or ObjectStore(), crds, objects)
@@ -64,7 +64,7 @@ def serve(
 
 
 def _of_resource(method: Callable[[Any, Any, ResourceCall], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return the gRPC method that calls ``method`` with the call's resource, and answers its refusals."""
+    """Return a gRPC method that calls ``method`` with the call's resource, and turns refusals into gRPC errors."""
 
     @wraps(method)
     def answer(plugin: Plugin, request: Any, context: Any) -> Any:
@@ -77,9 +77,9 @@ def _of_resource(method: Callable[[Any, Any, ResourceCall], Any]) -> Callable[[A
 
 
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
-    """The provider plugin; custom kinds are checked by the CRDs under ``crds``.
+    """The provider plugin. The CRDs under ``crds`` define the schemas of custom kinds.
 
-    Releases are in ``store``; objects are in ``objects`` if it is given, else in ``store`` too.
+    Helm releases are in ``store``. Objects are in ``objects`` if it is given, else also in ``store``.
     """
 
     def __init__(self, store: ObjectStore, crds: Sequence[Path] = (), objects: ObjectStore | None = None) -> None:
@@ -104,7 +104,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
 
     @override
     def GetPluginInfo(self, request: Empty, context: Any) -> plugin_pb2.PluginInfo:
-        """Return the SDK's version: the engine warns about a plugin that is older than the SDK or has no version."""
+        """Return the SDK's version. The engine warns about a plugin that is older than the SDK or has no version."""
         return plugin_pb2.PluginInfo(version=version("pulumi-kubernetes"))
 
     @override
@@ -206,7 +206,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def _unimplemented(self, _request: Any, context: Any) -> Any:
-        """Refuse as the generated methods do, but without the traceback that they log."""
+        """Return the error of unimplemented methods, without the traceback that the generated code logs."""
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in kubernetes provider has no such call")
 
     Parameterize = GetSchema = GetMapping = GetMappings = Construct = Call = List = cast(Any, _unimplemented)
@@ -215,7 +215,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         return self._releases if request.type == RELEASE else self._objects
 
     def resource_call(self, request: Any, context: Any) -> ResourceCall:
-        """Return the kind of a call's resource with the settings of its provider. Raises ObjectRefused."""
+        """Return the kind of the call's resource and the settings of its provider. Raises ObjectRefused."""
         kind = ObjectKind.of_token(request.type)
         with self._lock:
             settings = self._providers.get(context.peer())
@@ -234,7 +234,8 @@ def _some(changed: Sequence[object]) -> pb.DiffResponse.DiffChanges.ValueType:
 def configured(urn: str, args: Json) -> ProviderSettings:
     """Parse the arguments of ``Configure``.
 
-    ``clusterIdentifier`` identifies a cluster, so that several stacks share it; without one, the provider does.
+    ``clusterIdentifier`` identifies a cluster that several stacks share. Without it, the cluster belongs to the
+    provider.
     """
     settings = readable(args)
     namespace = settings.get("namespace")
@@ -246,9 +247,9 @@ def configured(urn: str, args: Json) -> ProviderSettings:
 
 
 def changed_settings(old: Json, new: Json) -> tuple[list[str], list[str]]:
-    """Return the changed properties, and those that replace the provider with all of its resources.
+    """Return the changed properties, and those whose change replaces the provider with all of its resources.
 
-    Only another ``clusterIdentifier`` does; a provider without one is never replaced here.
+    Only a change of ``clusterIdentifier`` replaces it. A provider without this property is never replaced here.
     """
     before = readable(old)
     after = readable(new)

@@ -1,8 +1,8 @@
-"""Kubernetes objects and Helm releases, as the released provider and an API server without controllers treat them.
+"""Handles Kubernetes objects and Helm releases like the released provider and an API server without controllers.
 
-``Objects`` and ``Releases`` take the same calls. Inputs and results are values as the engine sends them, unless a
-docstring says otherwise. No chart is fetched or rendered, so a release creates no object except the namespace that
-``createNamespace`` requests; as with Helm, that namespace outlives the release.
+``Objects`` and ``Releases`` have the same methods. Inputs and results are values in the engine's format, unless a
+docstring says otherwise. Charts are not downloaded or rendered, so a release creates no object except the namespace
+that ``createNamespace`` requests. As with Helm, this namespace remains when the release is deleted.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class ObjectKind(NamedTuple):
 
     @property
     def namespaced(self) -> bool | None:
-        """Whether objects are in a namespace; ``None`` for a custom kind, whose CRD decides."""
+        """Whether objects of this kind are namespaced; ``None`` for a custom kind, whose CRD defines it."""
         if (self.group, self.kind) in _CLUSTER_SCOPED:
             return False
         return True if "." not in self.group or self.group.endswith(".k8s.io") else None
 
     @property
     def resource(self) -> str:
-        """The plural in an API server's messages, such as ``clusterroles.rbac.authorization.k8s.io``."""
+        """The kind's plural in an API server's messages, such as ``clusterroles.rbac.authorization.k8s.io``."""
         name = self.kind.lower()
         if name.endswith(("s", "x", "ch")):
             name += "es"
@@ -85,7 +85,7 @@ class ObjectKind(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSettings:
-    """A configured provider; ``cluster`` identifies the cluster whose objects it sees."""
+    """A configured provider. ``cluster`` identifies the cluster that contains its objects."""
 
     cluster: str
     default_namespace: str = "default"
@@ -101,7 +101,7 @@ class ResourceCall(NamedTuple):
 
 
 class ResourceState(NamedTuple):
-    """A resource after a call; its id is "" if it does not exist. ``inputs`` are the result of a read."""
+    """A resource after a call. The id is "" if it does not exist. ``inputs`` is set only by a read."""
 
     id: str
     properties: Json
@@ -109,7 +109,7 @@ class ResourceState(NamedTuple):
 
 
 class Objects:
-    """Objects of every kind, checked by the CRD in ``schemas`` if one defines the kind, else by our documents."""
+    """Objects of every kind, checked against their CRD in ``schemas`` if there is one, else against our documents."""
 
     def __init__(self, store: ObjectStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
         self._store = store
@@ -118,9 +118,9 @@ class Objects:
     def check(
         self, call: ResourceCall, olds: Json, news: Json, generated: str, autonaming: bool
     ) -> tuple[Json, list[Failure]]:
-        """Name an object, put it into the provider's namespace, and check it; ``olds`` is empty for a new object.
+        """Set an object's name and namespace, and check it. ``olds`` is empty for a new object.
 
-        ``generated`` is the name of an object that the program does not name, unless ``autonaming`` is disabled.
+        ``generated`` is the name to use if the program sets none, unless ``autonaming`` is disabled.
         """
         inputs = news
         failures: list[Failure] = []
@@ -149,7 +149,7 @@ class Objects:
         return inputs, failures
 
     def fixed(self, call: ResourceCall) -> Iterator[PropertyPath]:
-        """Yield the fields whose change replaces an object."""
+        """Yield the immutable fields: changing one of them replaces the object."""
         yield from (("kind",), ("metadata", "name"), ("metadata", "namespace"))
         group, _, kind = call.kind
         for path in _TABLE["immutable"].get(group, {}).get(kind, ()):
@@ -160,13 +160,13 @@ class Objects:
             yield from (("data",), ("binaryData",))
 
     def deletes_first(self, olds: Json, news: Json) -> bool:
-        """Whether the replaced object has the name of the new one, so it is deleted first."""
+        """Return True if the new object has the name of the replaced one, which then has to be deleted first."""
         autonamed = get(news, "metadata", "annotations", AUTONAMED) == "true"
         same = all(get(olds, "metadata", field) == get(news, "metadata", field) for field in ("name", "namespace"))
         return bool(get(news, "metadata", "name")) and same and not autonamed
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
-        """Create the object; like the provider's, a preview returns a dry run's fields if all inputs are known."""
+        """Create the object. Like the provider, a preview returns the fields of a dry run if all inputs are known."""
         plain = readable(inputs)
         cluster = call.settings.cluster
         if preview and holds_unknown(plain):
@@ -192,7 +192,8 @@ class Objects:
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
         """Return the live object, and as its inputs the fields that the program has set.
 
-        In an import these are all fields, and of a custom kind, of which the provider has no schema, only its name.
+        In an import, the inputs are all fields. For a custom kind they are only the name, since the provider has no
+        schema for it.
         """
         cluster = call.settings.cluster
         key = _key(call.kind, identity)
@@ -210,7 +211,7 @@ class Objects:
         return ResourceState(identity, with_secrets(live, inputs), inputs=with_secrets(set_fields, inputs))
 
     def update(self, call: ResourceCall, identity: str, inputs: Json, *, preview: bool) -> ResourceState:
-        """Update in place; a preview is a dry run, unless a value is unknown."""
+        """Update the object in place. A preview is a dry run, unless a value is unknown."""
         cluster = call.settings.cluster
         key = _key(call.kind, identity)
         plain = readable(inputs)
@@ -231,7 +232,7 @@ class Objects:
         self._store.delete(call.settings.cluster, _key(call.kind, identity))
 
     def _namespaced(self, call: ResourceCall, inputs: Json) -> bool:
-        """Return the scope of the CRD or kind; a custom kind without CRD is namespaced if its inputs are."""
+        """Return True if the kind is namespaced. A custom kind without CRD is if its inputs have a namespace."""
         schema = self._schemas.get(call.kind)
         namespaced = schema.namespaced if schema else call.kind.namespaced
         return bool(get(readable(inputs), "metadata", "namespace")) if namespaced is None else namespaced
@@ -252,7 +253,7 @@ def _key(kind: ObjectKind, identity: str) -> Key:
 
 
 class Releases:
-    """Releases by namespace and name, in ``store``; their namespaces are in ``objects``."""
+    """Helm releases in ``store``, keyed by namespace and name. Their namespaces are in ``objects``."""
 
     def __init__(self, store: ObjectStore, objects: ObjectStore) -> None:
         self._store = store
@@ -270,15 +271,15 @@ class Releases:
         return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
 
     def fixed(self, _call: ResourceCall) -> Iterator[PropertyPath]:
-        """Yield the fields that identify a release."""
+        """Yield the immutable fields, which identify a release."""
         yield from (("name",), ("namespace",))
 
     def deletes_first(self, _olds: Json, _news: Json) -> bool:
-        """Return False: a replacement has another name."""
+        """Return False, since a replacement has another name."""
         return False
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
-        """Record the release, and create its namespace if it requests that; a preview has no id."""
+        """Record the release, and create its namespace if it requests one. In a preview, the result has no id."""
         if preview:
             return ResourceState("", {**inputs, **_UNKNOWN_OUTPUTS})
         plain = readable(inputs)
@@ -295,7 +296,7 @@ class Releases:
         return ResourceState(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
-        """Return the recorded release, and the inputs that the program has set; in an import, all inputs."""
+        """Return the recorded release, and the inputs that the program has set, or all inputs in an import."""
         live = self._store.read(call.settings.cluster, _release_key(identity))
         if live is None:
             return ResourceState("", {})
@@ -323,7 +324,7 @@ class Releases:
         return ResourceState(identity, _outputs(inputs, live))
 
     def delete(self, call: ResourceCall, identity: str) -> None:
-        """Delete the record of the release, if it exists."""
+        """Delete the recorded release, if it exists."""
         key = _release_key(identity)
         cluster = call.settings.cluster
         if (old := self._store.read(cluster, key)) is not None:
@@ -331,7 +332,7 @@ class Releases:
         self._store.delete(cluster, key)
 
     def _create_secret(self, cluster: str, release: Json) -> None:
-        """Write Helm's own record of a release into an API server, for programs that read it."""
+        """Create the Secret in which Helm records a release, for programs that read it from the API server."""
         status = release["status"]
         if self._objects is self._store or not self._objects.has_namespace(cluster, status["namespace"]):
             return
@@ -360,7 +361,7 @@ def _secret(status: Json) -> Key:
 
 
 def _released(inputs: Json, revision: int) -> Json:
-    """Return a release with its status; without a version it is the newest, which is unknown here."""
+    """Return a release with its status. Without ``version``, it has the chart's newest version, unknown here."""
     status = {
         "name": inputs["name"],
         "namespace": inputs["namespace"],

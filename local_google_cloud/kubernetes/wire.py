@@ -1,6 +1,6 @@
-"""Converts values on Pulumi's wire (protobuf Structs) to plain Python, and back.
+"""Converts between the values of Pulumi's wire format (protobuf Structs) and plain Python.
 
-An unknown is a string with a reserved value; a secret is an object with a signature. Source: pulumi/pulumi v3.259
+An unknown is a string with a reserved value. A secret is an object with a signature. Source: pulumi/pulumi v3.259
 pkg/resource/plugin/rpc.go, read 2026-11-21.
 """
 
@@ -30,12 +30,12 @@ UNKNOWNS = frozenset(
 
 
 def plain_struct(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Return a Struct as a dict, integers as ``int``, unknowns as ``UNKNOWN``, secrets unwrapped."""
+    """Return a Struct as a dict, with integers as ``int``, unknowns as ``UNKNOWN``, and secrets unwrapped."""
     return {key: readable(as_sent(value)) for key, value in struct.fields.items()}
 
 
 def as_sent(value: struct_pb2.Value) -> Any:
-    """Return a wire value with its signatures, integers as ``int``, since the wire has only floats."""
+    """Return a wire value with its signatures. Integers become ``int``, since the wire format has only floats."""
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
         return {key: as_sent(item) for key, item in value.struct_value.fields.items()}
@@ -47,7 +47,7 @@ def as_sent(value: struct_pb2.Value) -> Any:
 
 
 def readable(value: Any) -> Any:
-    """Copy a value without its signatures; unknowns and non-JSON values become ``UNKNOWN``, resources become ids."""
+    """Copy a value without its signatures. Unknowns and non-JSON values become ``UNKNOWN``, resources their ids."""
     if isinstance(value, str):
         return UNKNOWN if value in UNKNOWNS else value
     if isinstance(value, dict):
@@ -65,7 +65,7 @@ def readable(value: Any) -> Any:
 
 
 def wire_struct(values: dict[str, Any]) -> struct_pb2.Struct:
-    """Return a dict as a Struct, ``UNKNOWN`` as the engine's string for unknowns."""
+    """Return a dict as a Struct, with ``UNKNOWN`` as the engine's string for unknowns."""
     return struct_pb2.Struct(fields={key: _wire(value) for key, value in values.items()})
 
 

@@ -1,7 +1,8 @@
 """Routes of Google's discovery documents: the method that a request calls, and its parameters.
 
-The documents ship with google-api-python-client, except for one of ours. Each is parsed on first use, since compute's
-takes a tenth of a second. Paths are below ``/<service>/``, such as ``/container/v1/projects/...``.
+The documents are part of google-api-python-client, except for one that we wrote. Each is parsed on first use, since
+parsing that of Compute Engine takes a tenth of a second. Paths start with ``/<service>/``, such as
+``/container/v1/projects/...``.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _COMMON: Final = frozenset({"zx", "trace", "upload_protocol", "uploadType", "quo
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method of one version of an API; ``path`` is relative to the document's base."""
+    """A method of one version of an API. ``path`` is relative to the document's base path."""
 
     id: str
     verb: str
@@ -62,34 +63,34 @@ class Method:
 
     @property
     def collection(self) -> str:
-        """Its collection, dotted: ``projects.locations.clusters``."""
+        """The method's collection with dots: ``projects.locations.clusters``."""
         return self.id.split(".", 1)[1].rpartition(".")[0]
 
     @property
     def action(self) -> str:
-        """The last part of its id: ``get``, ``insert``, ``setIamPolicy``."""
+        """The last part of the method's id: ``get``, ``insert``, ``setIamPolicy``."""
         return self.id.rpartition(".")[2]
 
     @cached_property
     def precision(self) -> tuple[int, int]:
-        """The number of fixed segments and the length of the custom verb: the highest of several matches is meant."""
+        """The number of fixed segments and the length of the custom verb. The match with the highest value wins."""
         verb = len(self.flat_path.rpartition(":")[2]) if ":" in self.path else 0
         return sum("{" not in part for part in self.flat_path.split("/")), verb
 
     @cached_property
     def shape(self) -> re.Pattern[str]:
-        """Matches the flat path."""
+        """A pattern that matches the flat path."""
         return _compiled(self.flat_path, names=False)
 
     @cached_property
     def template(self) -> re.Pattern[str]:
-        """Matches the path, with a group for each parameter."""
+        """A pattern that matches the path, with a group for each parameter."""
         return _compiled(self.path, names=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A request's method and the parameters in its path, unquoted."""
+    """The method that a request calls, and the decoded parameters in its path."""
 
     api: Api
     method: Method
@@ -115,11 +116,11 @@ class Api:
 
     @property
     def host(self) -> str:
-        """Its name in Service Usage."""
+        """The API's name in Service Usage."""
         return f"{self.service}.googleapis.com"
 
     def match(self, verb: str, path: str) -> Route | None:
-        """Return the route of a percent-encoded path below ``/<service>/``."""
+        """Return the route of a percent-encoded path relative to ``/<service>/``."""
         relative = self._relative_path(path)
         if relative is None:
             return None
@@ -135,7 +136,7 @@ class Api:
         return Route(api=self, method=method, parameters=parameters, path=unquote(resource))
 
     def _relative_path(self, path: str) -> str | None:
-        """Return a path relative to the document's base; /compute/v1/... is short for /compute/compute/v1/..."""
+        """Return a path relative to the document's base path. /compute/v1/... is short for /compute/compute/v1/..."""
         version = f"{self.version}/"
         if self.base:
             for base in (self.base, version):
@@ -148,14 +149,14 @@ class Api:
         return path
 
     def schema(self, name: str) -> str:
-        """Return a schema's full name: some documents prefix the package, ``GoogleCloudAiplatformV1beta1``."""
+        """Return a schema's full name. Some documents add the package as prefix: ``GoogleCloudAiplatformV1beta1``."""
         if name not in self.schemas:
             package = re.compile(rf"Google[A-Za-z]*V[0-9]+(?:(?:alpha|beta)[0-9]+)?{name}")
             name = next(schema for schema in self.schemas if package.fullmatch(schema))
         return name
 
     def verbs(self, path: str) -> list[str]:
-        """Return the HTTP methods that a path takes."""
+        """Return the HTTP methods that a path accepts."""
         return [verb for verb in ("GET", "POST", "PUT", "PATCH", "DELETE") if self.match(verb, path)]
 
 
@@ -171,7 +172,7 @@ def load(service: str, version: str) -> Api:
 
 
 def find(service: str, path: str) -> Api | None:
-    """Return the API of a path below ``/<service>/``, whose first or second segment is the version."""
+    """Return the API for a path relative to ``/<service>/``. Its first or second segment is the version."""
     versions = SERVICES.get(service, ())
     version = next((part for part in path.split("/")[:2] if part in versions), None)
     return load(service, version) if version else None
