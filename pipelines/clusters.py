@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Asks the clusters of a stack, whose `pulumi stack export` is standard input, what Pulumi does not ask them.
+"""Checks the clusters of a stack for problems that Pulumi does not detect. Standard input is `pulumi stack export`.
 
-``clusters.py reach`` fails if one cannot be reached: a preview then says "unchanged". ``clusters.py queues`` fails if
-one has objects of Kueue that the stack does not have, with which a destroy never ends. ``clusters.py events`` prints
-the newest warnings about charts, which stay after a release that did not get ready is rolled back.
+- ``clusters.py reach`` fails if a cluster cannot be reached. In this case a preview reports "unchanged".
+- ``clusters.py queues`` fails if a cluster has objects of Kueue that the stack does not have. With such objects, a
+  destroy never ends.
+- ``clusters.py events`` prints the newest warnings about charts. They remain after Helm rolls back a release that did
+  not become ready.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ QUESTIONS = ("reach", "queues", "events")
 
 
 def main(question: str, resources: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return why a pipeline stops, None if it may go on."""
+    """Return the reason to stop the pipeline, or None if it may continue."""
     try:
         for cluster in deployed_clusters(resources):
             if question == "reach":

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Writes who reviews which files: .github/CODEOWNERS and .gitlab/CODEOWNERS, from stacks/owners.yaml.
+"""Writes .github/CODEOWNERS and .gitlab/CODEOWNERS, which define reviewers, from stacks/owners.yaml.
 
-``owners.py`` writes both, ``owners.py --check`` only compares. Exit codes: 0, 1 if a file is not up to date, 2 if
-stacks/owners.yaml cannot be used. Without that file nothing is written, and files that were written from it have to go.
+``owners.py`` writes both files; ``owners.py --check`` only compares them. Exit code 1: a file is not up to date. 2:
+stacks/owners.yaml cannot be used. If stacks/owners.yaml does not exist, nothing is written, and files that were
+generated from it have to be deleted.
 
-The platform owns everything but the teams' folders of jobs. A team's stack file holds its share, its members and what
-its pods reach, so the team alone may not approve it. On GitHub one owner of a line is enough, so that line names the
-platform alone; GitLab asks each section, so there the team has to agree too. Sources: GitHub docs, about code owners;
-GitLab docs, advanced configuration of code owners; read 2026-11-28.
+The platform owns everything except the teams' folders of jobs. A team's stack file contains its share, its members and
+the destinations that its pods may reach, so the team alone must not approve a change to it. On GitHub the approval of
+one owner of a line is enough, so the line for this file names only the platform. GitLab requires an approval for each
+section, so there the team has to approve too. Sources: GitHub docs, about code owners; GitLab docs, advanced
+configuration of code owners; read 2026-11-28.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _HEADER = f"# Written by pipelines/owners.py from {FILE}."
 
 
 def main(root: Path, *, check: bool) -> int:
-    """Write or compare both files. Raises UserError if the map cannot be used."""
+    """Write or compare both files, and return the exit code. Raises UserError if stacks/owners.yaml cannot be used."""
     if not (root / FILE).is_file():
         orphans = [path for path in PATHS if _HEADER in _read(root / path)]
         for path in orphans:
@@ -43,7 +45,7 @@ def main(root: Path, *, check: bool) -> int:
 
 
 def files(root: Path) -> Iterator[str]:
-    """Yield the texts of ``PATHS``. Raises UserError for a map with errors."""
+    """Yield the text of each file in ``PATHS``. Raises UserError if stacks/owners.yaml has errors."""
     workspace = read_workspace(root)
     owner_map, findings = read_owners(root, workspace)
     if owner_map is None or findings:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Reads the two reports that a pull request shows from the archive of a run that may be anybody's.
+"""Reads the two reports for a pull request from the archive of a run, which may be untrusted.
 
-``read_report.py ARCHIVE FOLDER`` writes ``comment.md`` and ``check.sarif``. No path of the archive is used, no more is
-read of a report than its bound, and what is not text, or not SARIF of one run, is left out. Needs Python alone.
+``read_report.py ARCHIVE FOLDER`` writes ``comment.md`` and ``check.sarif``. It uses no paths from the archive, reads no
+more of a report than its size limit, and leaves out content that is not text, or not SARIF with one run. It needs only
+Python.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, 
 
 
 def main(archive: Path, folder: Path) -> str | None:
-    """Return why nothing was written, None where it was."""
+    """Return the reason why nothing was written, or None on success."""
     folder.mkdir()
     try:
         with zipfile.ZipFile(archive) as read:
@@ -36,7 +37,7 @@ def main(archive: Path, folder: Path) -> str | None:
 
 
 def _text(archive: zipfile.ZipFile, name: str, bound: int) -> str:
-    """Return the start of a member, a character that is cut in two left out; empty if there is none."""
+    """Return the start of a member without a truncated last character, or "" if there is no such member."""
     if name not in archive.namelist():
         return ""
     with archive.open(name) as member:

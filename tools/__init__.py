@@ -1,1 +1,1 @@
-"""Programs that make what is committed, run by hand when what they read has a new version."""
+"""Programs that generate committed files. Run them by hand when their input has a new version."""

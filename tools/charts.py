@@ -1,7 +1,7 @@
-"""Write the ports that an API server calls on pods of the platform's charts: ``python -m tools.charts FOLDER``.
+"""Write the ports on which an API server calls pods of the platform's charts: ``python -m tools.charts FOLDER``.
 
-The folder has each chart of the catalogue as ``helm template NAME CHART`` prints it, at the catalogue's version:
-``kueue.yaml``, ``jobset.yaml``. A chart that is not in the folder keeps its row.
+The folder contains the output of ``helm template NAME CHART`` for the charts of the catalogue, at the catalogue's
+versions: ``kueue.yaml``, ``jobset.yaml``. The row of a chart that is not in the folder stays unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def called_ports(objects: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return the ports of pods behind the Services that webhooks, conversions and APIServices of these objects name.
+    """Return the ports of the pods behind the Services that webhooks, conversions and APIServices refer to.
 
     Raises KeyError for a Service that is not among the objects.
     """
@@ -73,7 +73,7 @@ def _references(objects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, A
 
 
 def _container_ports(objects: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the named ports of all containers."""
+    """Return the named ports of all containers, keyed by name."""
     ports = {}
     for row in objects:
         pod = ((row.get("spec") or {}).get("template") or {}).get("spec") or {}

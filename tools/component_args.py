@@ -1,7 +1,8 @@
 """Writes the classes that programs pass to components, ``training_platform/modules/args.py``; part of ``make schema``.
 
-Pulumi's analyser reads them at run time: it takes no Literal, Annotated, union, tuple or annotation in quotes, and no
-description of an inherited field. So each class has all of its fields, and choices are strings but to type checkers.
+Pulumi's analyser reads these classes at run time. It does not support Literal, Annotated, unions, tuples or quoted
+annotations, and no descriptions of inherited fields. So each class has all of its fields, and fields with a fixed set
+of values are strings at run time, and Literals only for type checkers.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import pulumi
 
 
 class ArgsWriter:
-    """Writes classes in the order in which they need each other; ``choices`` are the types with a few values."""
+    """Writes classes in the order of their dependencies. ``choices`` contains the types with a fixed set of values."""
 
     def __init__(self) -> None:
         self.choices: dict[str, tuple[str, ...]] = {}
@@ -61,7 +62,7 @@ class ArgsWriter:
         return "\n".join(lines)
 
     def _type(self, annotation: Any, place: tuple[str, str], metadata: list[Any]) -> str:
-        """Return how a program writes a field's type; ``place`` is its class and its name."""
+        """Return the annotation of a field in a program. ``place`` is the field's class and name."""
         if any(isinstance(mark, FromDeployment) for mark in metadata):
             return "pulumi.Input[str]"
         origin = get_origin(annotation)
@@ -107,7 +108,7 @@ def _literal(values: tuple[str, ...]) -> str:
 
 
 def _described(info: FieldInfo) -> str:
-    """Return a field's description, with its default and an example where it has them."""
+    """Return the description of a field, with its default and an example if it has them."""
     assert info.description, f"a field has no description: {info}"
     text = info.description
     default = info.default
@@ -124,7 +125,7 @@ def _quoted(text: str) -> str:
 
 
 def main() -> None:
-    """Write the module; with --check only exit with 1 if it is not current."""
+    """Write the module. With --check, only exit with 1 if it is not up to date."""
     text = f"{ArgsWriter().text()}\n"
     is_current = FILE.exists() and FILE.read_text(encoding="utf-8") == text
     if "--check" in sys.argv:

@@ -1,4 +1,4 @@
-"""Write the fields and enums of Kueue's kinds: ``python -m tools.kueue_kinds FOLDER``, a folder with Kueue's CRDs."""
+"""Write the fields and enums of Kueue's kinds: ``python -m tools.kueue_kinds FOLDER``. The folder has Kueue's CRDs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALWAYS = {"apiVersion", "kind", "metadata", "status"}
 
 
 def kinds(folder: Path) -> str:
-    """Return the table: a shape by kind and version, with ``fields``, ``items``, ``enum``, ``type``, or none."""
+    """Return the table: a shape for each kind and version, with ``fields``, ``items``, ``enum`` or ``type``, if any."""
     table: dict[str, dict[str, Any]] = {}
     for file in sorted(folder.glob("*.yaml")):
         for definition in yaml.safe_load_all(file.read_text(encoding="utf-8")):

@@ -1,6 +1,6 @@
-"""Report what makes code and sentences hard to read, as far as a machine can see it. Part of ``make lint``.
+"""Report code and sentences that are hard to read, with the checks that can be automated. Part of ``make lint``.
 
-``python -m tools.readability`` checks ROOMS; ``--count`` prints totals by kind instead, for any FILES.
+``python -m tools.readability`` checks ROOMS; ``--count`` prints totals for each kind of remark instead, for any FILES.
 A line with ``# readable: REASON`` is exempt.
 """
 
@@ -29,11 +29,11 @@ ROOMS: Final = (
     "tools",
     "training_platform",
 )
-"""Files and folders without a remark; others are added once theirs are dealt with."""
+"""Files and folders that must not have any remarks. Others are added when their remarks are resolved."""
 EXEMPT: Final = "# readable: "
 
 MOST_BY_POSITION: Final = 2
-"""Fields of a named tuple or a dataclass that a reader knows without their names."""
+"""The number of fields of a named tuple or dataclass that a reader recognizes by position."""
 _BY_POSITION: Final = re.compile(r"\b(NamedTuple|dataclass)\b")
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef
@@ -42,7 +42,7 @@ VAGUE_NAMES: Final = frozenset({
     "asked", "at", "each", "found", "given", "known", "least", "left", "made", "most", "one", "others", "own", "rest",
     "said", "wanted", "what",
 })  # fmt: skip
-"""Names that do not say what a value is."""
+"""Names that do not describe their value."""
 
 PHRASES: Final = {
     r"\banew\b": "again",
@@ -55,11 +55,11 @@ PHRASES: Final = {
     r"\bno more\b": "no longer",
     r"\bwhere (there|that|it) (is|are) (no|none|not)\b": "if",
 }
-"""Phrases that a native reader stops at, and what to write instead."""
+"""Phrases that a native reader stops at, with replacements."""
 
 
 class Remark(NamedTuple):
-    """A place that is hard to read: the kind is one of a few words, which --count adds up."""
+    """A place that is hard to read. ``--count`` adds up the remarks of each kind."""
 
     line: int
     kind: str
@@ -67,7 +67,7 @@ class Remark(NamedTuple):
 
 
 def remarks(source: str, by_position: Collection[str] = ()) -> Iterator[Remark]:
-    """Yield the remarks about a module, without those on exempt lines; ``by_position`` are names from ``tuples``."""
+    """Yield the remarks about a module, except on exempt lines. ``by_position`` contains names from ``tuples``."""
     lines = source.splitlines()
     nodes = list(ast.walk(ast.parse(source)))
     docstrings = [node.body[0] for node in nodes if _has_docstring(node)]
@@ -95,13 +95,13 @@ def _packed_assignment(node: ast.AST) -> Iterator[Remark]:
 
 
 def _is_swap(targets: ast.Tuple, values: ast.Tuple) -> bool:
-    """Whether an assignment exchanges values, or moves each to the next name."""
+    """Return True if an assignment swaps values, or moves each value to the next name."""
     names = {ast.unparse(target) for target in targets.elts}
     return any(ast.unparse(part) in names for value in values.elts for part in ast.walk(value))
 
 
 def _hidden_condition(node: ast.AST) -> Iterator[Remark]:
-    """Yield a condition inside what a loop iterates over, or what a list or a call is extended by."""
+    """Yield a condition inside the iterable of a loop, or inside a value that extends a list or a call."""
     hidden: list[ast.expr] = []
     match node:
         case ast.For(iter=ast.IfExp() as condition) | ast.comprehension(iter=ast.IfExp() as condition):
@@ -116,7 +116,7 @@ def _hidden_condition(node: ast.AST) -> Iterator[Remark]:
 
 
 def _dense_expression(node: ast.AST) -> Iterator[Remark]:
-    """Yield conditional expressions inside others or as a callee, and comprehensions that need a second reading."""
+    """Yield nested conditional expressions, conditional callees, and comprehensions that need a second reading."""
     match node:
         case ast.IfExp(body=ast.IfExp()) | ast.IfExp(orelse=ast.IfExp()):
             yield Remark(node.lineno, "nested conditional expression", message="if and elif")
@@ -128,7 +128,7 @@ def _dense_expression(node: ast.AST) -> Iterator[Remark]:
 
 
 def _fields_by_position(node: ast.AST, by_position: Collection[str]) -> Iterator[Remark]:
-    """Yield a construction whose third argument or a later one is not named, or that unpacks a sequence."""
+    """Yield a construction that passes its third or a later argument by position, or unpacks a sequence."""
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=arguments) if name in by_position:
             if len(arguments) > MOST_BY_POSITION or any(isinstance(argument, ast.Starred) for argument in arguments):
@@ -149,21 +149,21 @@ def tuples(source: str) -> Iterator[str]:
 
 
 def _vague_name(node: ast.AST) -> Iterator[Remark]:
-    """Yield a local or a parameter whose name does not say what the value is."""
+    """Yield a local variable or a parameter whose name does not describe its value."""
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in VAGUE_NAMES:
             yield Remark(node.lineno, "vague name", message=f"{name}: say what the value is")
 
 
 def _docstring_phrase(node: ast.AST) -> Iterator[Remark]:
-    """Yield what a native reader stops at in the first line of a docstring."""
+    """Yield the phrases in the first line of a docstring that a native reader stops at."""
     if _has_docstring(node):
         summary = str(ast.get_docstring(node)).split("\n", maxsplit=1)[0]
         yield from _phrase_remarks(node.body[0].lineno, summary, "phrase in a docstring")
 
 
 def _text_phrase(node: ast.AST) -> Iterator[Remark]:
-    """Yield what a native reader stops at in a text of more than one word."""
+    """Yield the phrases in a string of several words that a native reader stops at."""
     match node:
         case ast.Constant(value=str() as text) if " " in text.strip():
             yield from _phrase_remarks(node.lineno, text, "phrase in a text")
@@ -176,7 +176,7 @@ def _phrase_remarks(line: int, text: str, kind: str) -> Iterator[Remark]:
 
 
 def _files(names: list[str]) -> Iterator[Path]:
-    """Yield the Python files under the named files and folders that git knows."""
+    """Yield the Python files that git tracks among the named files and folders."""
     command = ["git", "ls-files", *names]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 # its own FILES
     for name in listed.stdout.splitlines():
@@ -185,7 +185,7 @@ def _files(names: list[str]) -> Iterator[Path]:
 
 
 def _is_test(file: Path) -> bool:
-    """Whether a file is a test's, whose tables have rows by position."""
+    """Return True if a file is a test. Tables in tests may have rows by position."""
     return file.is_relative_to(ROOT / "tests")
 
 

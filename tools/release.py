@@ -1,7 +1,8 @@
-"""Cut a release: ``make release VERSION=0.3.0``, which runs ``python -m tools.release 0.3.0``.
+"""Prepare a release: ``make release VERSION=0.3.0``, which runs ``python -m tools.release 0.3.0``.
 
-The version is written to each file that names it, the fragments of changelog.d/ move into CHANGELOG.md, and
-docs/upgrade.md gets the row of the new version. Nothing is committed. docs/development/release.md has the other steps.
+The version is written to each file that names it, the fragments in changelog.d/ are moved to CHANGELOG.md, and
+docs/upgrade.md gets a row for the new version. Nothing is committed. docs/development/release.md describes the other
+steps.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _UPGRADE_ROWS = "| after | what the next `up` replaces or deletes | why, and wha
 
 
 def main() -> int:
-    """Cut the release; return 2 if it cannot be cut, with the reason on standard error."""
+    """Prepare the release. If it is not possible, return 2 and print the reason on standard error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("version", help="such as 0.3.0")
     version: str = parser.parse_args().version
@@ -41,13 +42,13 @@ def main() -> int:
 
 
 def current_version(root: Path) -> str:
-    """Return the version of pyproject.toml, such as ``0.2.0``."""
+    """Return the version in pyproject.toml, such as ``0.2.0``."""
     project: str = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     return project
 
 
 def refusal(root: Path, version: str) -> str | None:
-    """Return why a release of this version cannot be cut here, or None."""
+    """Return the reason why this version cannot be released here, or None if it can."""
     current = current_version(root)
     if not _VERSION.fullmatch(version):
         return f"VERSION: {version!r} is not a version. Allowed: three numbers, such as 0.3.0"
@@ -62,7 +63,7 @@ def refusal(root: Path, version: str) -> str | None:
 
 
 def write_version(root: Path, version: str) -> None:
-    """Write the version to each file that names the current one, in the line that names it."""
+    """Write the version to each file that names the current one, in the line with the current version."""
     current = re.escape(current_version(root))
     texts: dict[Path, str] = {}
     lines = {
@@ -81,7 +82,7 @@ def write_version(root: Path, version: str) -> None:
 
 
 def add_upgrade_row(root: Path, version: str) -> None:
-    """Begin the table of what an update after this version replaces: nothing so far."""
+    """Add an empty table for the resources that an update after this version replaces."""
     path = root / UPGRADE_PAGE
     text = path.read_text(encoding="utf-8")
     if _UPGRADE_ROWS not in text:

@@ -1,8 +1,8 @@
-"""Refusals of requests, in the two forms of Google's APIs.
+"""Error responses to requests, in the two formats of Google's APIs.
 
-Most APIs answer ``{"error": {"code", "message", "status", "details"}}``. Compute Engine and Cloud Storage use an older
-form with a list of ``errors``, each with a ``reason``. Source: google.rpc.Status and the error pages of both
-APIs' references, general knowledge; the reasons are those that the gcp provider checks.
+Most APIs return ``{"error": {"code", "message", "status", "details"}}``. Compute Engine and Cloud Storage use an older
+format with a list of ``errors``, each with a ``reason``. Source: google.rpc.Status and the error pages of both APIs'
+references, general knowledge. The reasons are the ones that the gcp provider checks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 
 class Refusal(Exception):
-    """A refusal: the HTTP code, Google's status, the message, and the older form's reason."""
+    """Raised for a refused request: the HTTP code, Google's status, the message, and the reason in the older format."""
 
     def __init__(
         self, code: int, message: str, *, status: str = "", reason: str = "", details: tuple[Json, ...] = ()
@@ -46,7 +46,7 @@ class Refusal(Exception):
         self.details = details
 
     def body(self, service: str) -> Json:
-        """Return the body in the form of a service's API."""
+        """Return the response body in the format of a service's API."""
         error: Json = {"code": self.code, "message": self.message}
         if service in OLDER_FORM:
             error["errors"] = [{"message": self.message, "domain": "global", "reason": self.reason}]
@@ -59,17 +59,17 @@ class Refusal(Exception):
 
 
 def not_found(name: str) -> Refusal:
-    """A resource that does not exist."""
+    """Return the refusal for a resource that does not exist."""
     return Refusal(404, f"Resource '{name}' was not found")
 
 
 def already_exists(name: str) -> Refusal:
-    """A name that is taken."""
+    """Return the refusal for a name that exists already."""
     return Refusal(409, f"Resource '{name}' already exists")
 
 
 def invalid(message: str, *, field: str = "") -> Refusal:
-    """A value that the API does not allow, with the field as the request spells it."""
+    """Return the refusal for a value that the API does not allow. ``field`` is its name as in the request."""
     return bad_request([(field, message)]) if field else Refusal(400, message)
 
 
@@ -81,40 +81,40 @@ def required(body: Json, field: str, path: str) -> Any:
 
 
 def bad_request(violations: list[tuple[str, str]]) -> Refusal:
-    """Invalid values, each with its field and the reason."""
+    """Return the refusal for invalid values, given as pairs of field and reason."""
     fields = [{"field": field, "description": message} for field, message in violations]
     details = ({"@type": f"{_TYPE}BadRequest", "fieldViolations": fields},)
     return Refusal(400, "\n".join(message for _, message in violations), details=details)
 
 
 def failed_precondition(message: str) -> Refusal:
-    """A state that forbids the request: a remaining child, a protected resource."""
+    """Return the refusal for a state that forbids the request, such as a remaining child or a protected resource."""
     return Refusal(400, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
 
 
 def in_use(name: str, user: str) -> Refusal:
-    """A resource in use by another, in Compute Engine's words."""
+    """Return the refusal for a resource that another one uses, with Compute Engine's message."""
     message = f"The resource '{name}' is already being used by '{user}'"
     return Refusal(400, message, status="FAILED_PRECONDITION", reason="resourceInUseByAnotherResource")
 
 
 def conflict(message: str, *, code: int = 409) -> Refusal:
-    """A stale etag or fingerprint, or an operation in progress."""
+    """Return the refusal for a stale etag or fingerprint, or for an operation in progress."""
     return Refusal(code, message, status="ABORTED" if code == 409 else "FAILED_PRECONDITION", reason="conditionNotMet")
 
 
 def unimplemented(method: str) -> Refusal:
-    """A method of the document that the local cloud does not implement."""
+    """Return the refusal for a method in a discovery document that the local cloud does not implement."""
     return Refusal(501, f"{method} is not implemented by the local cloud")
 
 
 def error_info(reason: str, metadata: Mapping[str, str], domain: str = "googleapis.com") -> Json:
-    """Return the detail that distinguishes errors with the same code."""
+    """Return the error detail that distinguishes errors with the same code."""
     return {"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": domain, "metadata": dict(metadata)}
 
 
 def service_disabled(service: str, project: str, number: str) -> Refusal:
-    """A call to an API that the project has not enabled."""
+    """Return the refusal for a call to an API that the project has not enabled."""
     details = (error_info("SERVICE_DISABLED", {"service": service, "consumer": f"projects/{number}"}),)
     message = f"{service} has not been used in project {project} before or it is disabled. Enable it, then retry."
     return Refusal(403, message, reason="accessNotConfigured", details=details)

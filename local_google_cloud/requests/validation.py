@@ -1,7 +1,8 @@
 """Checks requests against the discovery documents: names, types, enum values, formats, required parameters.
 
-Bodies are normalised as by Google's JSON parser of protobufs: snake_case names are accepted, null means absent, 64-bit
-integers become strings, and output-only fields are dropped. Messages: those of Google's APIs, general knowledge.
+Bodies are normalised like in Google's JSON parser for protobufs: snake_case names are accepted, null means absent,
+64-bit integers become strings, and output-only fields are dropped. The messages are those of Google's APIs (general
+knowledge).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _UNDOCUMENTED: Final = frozenset({"deleteBgpAlwaysCompareMed", "initialNatIps"})
 
 
 def read_body(api: Api, method: Method, body: Any) -> Json:
-    """Return a request's body, normalised. Raises Refusal with every violation."""
+    """Return the normalised body of a request. Raises Refusal with every violation."""
     if method.request is None or body is None:
         if body:
             raise bad_request([("", f"{_PAYLOAD}{method.id} takes no body.")])
@@ -55,7 +56,10 @@ def read_body(api: Api, method: Method, body: Any) -> Json:
 
 
 def read_query(api: Api, method: Method, query: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the converted query parameters. Raises Refusal with every unknown, invalid or missing one."""
+    """Return the query parameters, converted to their types. Raises Refusal with every unknown or invalid one.
+
+    It also lists missing parameters that are required.
+    """
     values: dict[str, Any] = {}
     violations: list[Violation] = []
     for name, text in query:
@@ -82,7 +86,7 @@ def read_query(api: Api, method: Method, query: list[tuple[str, str]]) -> dict[s
 
 
 def check_path(method: Method, parameters: Mapping[str, str]) -> None:
-    """Check the parameters in the path against their patterns. Raises Refusal."""
+    """Check the path parameters against their patterns. Raises Refusal."""
     for name, value in parameters.items():
         pattern = method.parameters.get(name, {}).get("pattern")
         if pattern and not re.search(pattern, value):
@@ -90,7 +94,7 @@ def check_path(method: Method, parameters: Mapping[str, str]) -> None:
 
 
 def camel_case(name: str) -> str:
-    """Return a protobuf field's name in JSON: ``snake_case`` names are accepted, too."""
+    """Return the JSON name of a protobuf field. ``snake_case`` names are accepted too."""
     first, *later_words = name.split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in later_words)
 
@@ -104,7 +108,7 @@ def _query_parameter(method: Method, name: str) -> tuple[str, Json] | None:
 
 
 def _parse_parameter(spec: Json, text: str) -> tuple[Any, str]:
-    """Return a parameter's value, and Google's name of the expected type if the text is not one."""
+    """Return the value of a parameter. If the text is invalid, also return Google's name of the expected type."""
     kind = spec.get("type")
     form = spec.get("format", "")
     if kind == "boolean":
@@ -158,7 +162,7 @@ class _BodyReader:
         return read
 
     def _scalar(self, schema: Json, value: Any, path: str) -> Any:
-        """Read a scalar: enum values may be numbers, and 64-bit integers become strings."""
+        """Read a scalar. Enum values may be numbers, and 64-bit integers become strings."""
         read = value
         hint = ""
         is_integer = schema.get("format") in WIDTHS
@@ -183,7 +187,7 @@ class _BodyReader:
 
 
 def output_only(api: Api, ref: str) -> Iterator[str]:
-    """Yield the properties of a schema that only the API writes."""
+    """Yield the output-only properties of a schema."""
     for name, spec in api.schemas[ref].get("properties", {}).items():
         if _output_only(spec) and name not in _SENT_BACK:
             yield name
@@ -194,7 +198,7 @@ def _output_only(spec: Json) -> bool:
 
 
 def _integer(value: Any) -> int | None:
-    """Return an integer in any of its spellings in JSON, None for anything else."""
+    """Return an integer from any of its JSON representations, or None for any other value."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -203,7 +207,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _mismatch(schema: Json, value: Any) -> str:
-    """Return Google's name of the type that a scalar should have, "" if it has that type."""
+    """Return Google's name of the type that a scalar should have, or "" if it has this type."""
     kind = schema.get("type") or ""
     form = schema.get("format") or ""
     right, check = _type_check(kind, form, tuple(schema.get("enum", ())))

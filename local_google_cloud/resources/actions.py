@@ -1,6 +1,6 @@
 """The actions that all kinds of resources share: create, get, list, change, delete, and IAM policies.
 
-What documents cannot say of a resource, the cloud's judge refuses.
+The cloud's ``Judge`` refuses resources that the discovery documents allow and Google does not.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def get(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
 
 
 def list_all(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """List a collection, by page if the method has pages."""
+    """List a collection, in pages if the method supports them."""
     items = [_shown(cloud, kind, record) for record in cloud.store.children(call.name)]
     return lists.page(call, items, kind.schema)
 
 
 def patch(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """Change the fields in the mask; without a mask, those in the body."""
+    """Change the fields in the mask, or without a mask the fields in the body."""
     mask = call.parameters.get("updateMask")
     if mask is None:
         return change(cloud, kind, call, merge)
@@ -89,7 +89,7 @@ def update(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
 
 
 def change(cloud: Cloud, kind: ResourceKind, call: Call, compute: Callable[[Json, Json], Json]) -> Json:
-    """Replace a resource's body with what ``compute`` returns for it and the request's body."""
+    """Call ``compute`` with a resource's body and the request's body, and store the result as the new body."""
     old = cloud.existing(call.name)
     check_versions(old, call.body)
     new = {key: value for key, value in call.body.items() if key not in _VERSIONS}
@@ -101,7 +101,7 @@ def change(cloud: Cloud, kind: ResourceKind, call: Call, compute: Callable[[Json
 
 
 def delete(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """Delete a resource; its quota is released at the end of the operation."""
+    """Delete a resource. Its quota is released at the end of the operation."""
     record = cloud.existing(call.name)
     check_versions(record, call.parameters)
     if record.body.get(kind.protection):
@@ -120,12 +120,12 @@ def delete(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
 
 
 def get_policy(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
-    """Read a resource's policy."""
+    """Read a resource's IAM policy."""
     return read_policy(cloud.existing(call.name))
 
 
 def set_policy(cloud: Cloud, _kind: ResourceKind, call: Call) -> Json:
-    """Replace a resource's policy."""
+    """Replace a resource's IAM policy."""
     return write_policy(cloud, cloud.existing(call.name), call.body.get("policy", {}))
 
 
@@ -172,7 +172,7 @@ def etag(cloud: Cloud) -> str:
 
 
 def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old: Record | None) -> None:
-    """Fill in a resource, refuse what Google refuses, charge quota, and write it. Raises Refusal."""
+    """Fill in the computed fields of a resource, check it, charge quota, and store it. Raises Refusal."""
     fill_in(record.body, f"{call.service}.{kind.collection}")
     kind.fill(cloud, call, record, old.body if old else {})
     if old is None and record.name in cloud.store:  # the service has named it
@@ -186,14 +186,14 @@ def _complete(cloud: Cloud, kind: ResourceKind, call: Call, record: Record, old:
 
 
 def _shown(cloud: Cloud, kind: ResourceKind, record: Record) -> Json:
-    """Return a resource as the API shows it."""
+    """Return a resource in the format of the API."""
     return kind.show(cloud, record) if kind.show else record.body
 
 
 def _answer(
     cloud: Cloud, kind: ResourceKind, call: Call, record: Record, *, operation: tuple[str, str], state: int
 ) -> Json:
-    """Return the response to a change: the resource, or the operation that makes it ready."""
+    """Return the response to a change: the resource, or the operation that is in progress on it."""
     if kind.style is None:
         return _shown(cloud, kind, record)
     changes = []
@@ -207,9 +207,9 @@ def _answer(
 
 
 def start_operation(cloud: Cloud, call: Call, collection: str, **work: Any) -> Json:
-    """Start a google.longrunning operation for a custom method, by default on the resource of the path.
+    """Start a google.longrunning operation for a custom method, by default on the resource in the path.
 
-    ``collection`` determines its duration; ``work`` has further fields of ``Work``.
+    ``collection`` determines its duration. ``work`` contains further fields of ``Work``.
     """
     fields = {"project": call.project, "target": call.name, "type": call.method.action, **work}
     seconds = cloud.settings.seconds(f"{call.service}.{collection}")
@@ -219,7 +219,10 @@ def start_operation(cloud: Cloud, call: Call, collection: str, **work: Any) -> J
 def _start(
     cloud: Cloud, kind: ResourceKind, call: Call, record: Record, operation: tuple[str, str], **work: Any
 ) -> Json:
-    """Start an operation on a resource; ``operation`` has the type in Compute Engine and the first word of GKE's."""
+    """Start an operation on a resource.
+
+    ``operation`` contains the operation type in Compute Engine, and the first word of the type in GKE.
+    """
     upper = "".join(f"_{letter}" if letter.isupper() else letter for letter in kind.collection).upper()
     describe = call.definition.metadata
     return cloud.operations.start(
@@ -240,12 +243,12 @@ def _start(
 
 
 def mask_paths(mask: str) -> list[str]:
-    """Return the paths of a mask in camelCase, however they are spelt."""
+    """Return the paths of a field mask in camelCase. The mask may use snake_case."""
     return [camel_case(part.strip()) for part in mask.split(",") if part.strip()]
 
 
 def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
-    """Return ``old`` with the values of ``new`` at the paths; paths that ``new`` lacks are cleared. ``*`` means all."""
+    """Return ``old`` with the values of ``new`` at the paths, or cleared if ``new`` has no value. ``*`` means all."""
     if "*" in paths:
         return {**old, **new}
     result = copy.deepcopy(old)
@@ -255,7 +258,7 @@ def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
 
 
 def _set_path(body: Json, path: list[str], new: Any) -> None:
-    """Copy the field at a path from ``new``; inside a list, from the entry with the same index."""
+    """Copy the field at a path from ``new``. Entries of a list are matched by their index."""
     first, *path_below = path
     value = new.get(first) if isinstance(new, dict) else None
     if path_below and isinstance(body.get(first), list):
@@ -272,7 +275,7 @@ def _set_path(body: Json, path: list[str], new: Any) -> None:
 
 
 def merge(old: Json, new: Json) -> Json:
-    """Return ``old`` with ``new`` merged into it, as a JSON merge patch does: maps by key, anything else replaced."""
+    """Return ``old`` with ``new`` merged into it, like a JSON merge patch: maps by key, any other value replaced."""
     result = copy.deepcopy(old)
     for key, value in new.items():
         if value is None:
@@ -288,7 +291,7 @@ def merge(old: Json, new: Json) -> Json:
 
 
 def refuse(cloud: Cloud, record: Record, old: Record | None) -> None:
-    """Raise Refusal with everything that the judge finds in a resource and, if it is changed, did not find before."""
+    """Raise Refusal with every finding of the ``Judge`` about a resource. A change is refused only for new findings."""
     before = {(finding.rule, finding.message) for finding in _findings(cloud, old)} if old else set()
     messages = []
     for finding in _findings(cloud, record):
@@ -316,12 +319,12 @@ _POOL: Final = re.compile(r"serviceAccount:([a-z0-9-]+)\.svc\.id\.goog\[[^\]/]+/
 
 
 def read_policy(record: Record) -> Json:
-    """Return a resource's policy."""
+    """Return a resource's IAM policy."""
     return dict(record.meta.get("policy", _NO_POLICY))
 
 
 def write_policy(cloud: Cloud, record: Record, policy: Json) -> Json:
-    """Replace a resource's policy. Raises Refusal for a stale etag, and for invalid members and roles."""
+    """Replace a resource's IAM policy. Raises Refusal for a stale etag, and for invalid members and roles."""
     current_etag = read_policy(record)["etag"]
     if policy.get("etag", current_etag) != current_etag:
         raise conflict(

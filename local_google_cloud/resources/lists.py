@@ -1,4 +1,4 @@
-"""Pages and filters of lists: ``name = a AND labels.team != "b"``, but no patterns."""
+"""Pages and filters of lists. Filters such as ``name = a AND labels.team != "b"`` are supported, patterns are not."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def _page_start(token: str) -> int:
 
 @dataclass(frozen=True)
 class Term:
-    """One comparison: a path into a resource, the operator, and the value, which may be ``*``."""
+    """One comparison in a filter: the path of a field, the operator, and the value, which may be ``*``."""
 
     path: str
     operator: str
     value: str
 
     def matches(self, item: Any) -> bool:
-        """Whether a resource stays in the list."""
+        """Return True if a resource matches the comparison."""
         for part in self.path.split("."):
             # Vertex AI's filters say display_name.
             item = item.get(part, item.get(camel_case(part))) if isinstance(item, dict) else None
@@ -75,7 +75,7 @@ class Term:
 
 
 def read_filter(text: str) -> list[Term]:
-    """Return a filter's terms; a resource must match them all. Raises Refusal for an invalid filter."""
+    """Return the terms of a filter. A resource must match all of them. Raises Refusal for an invalid filter."""
     if len(text) > MOST_CHARACTERS:
         raise Refusal(400, f"Invalid list filter expression: longer than {MOST_CHARACTERS} characters")
     tokens = [token for token in _TOKEN.findall(text) if token.strip() and token not in ("(", ")", "AND")]

@@ -1,4 +1,4 @@
-"""A validated request, and the description of a service by its kinds of resources."""
+"""A validated request, and the classes that describe a service and its kinds of resources."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from training_platform.catalog.types import Json
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A validated request: its method, its parameters from path and query, its normalised body.
+    """A validated request: its method, its path and query parameters, its normalised body.
 
-    ``path`` is below the version, without a custom verb, and has the project's id: ``projects/p/zones/z/disks``.
-    ``project`` is "" if the path names none; ``definition`` is what the service adds to its document. ``caller`` is
-    None for the projects' owner.
+    ``path`` starts after the version, has no custom verb, and contains the project's id: ``projects/p/zones/z/disks``.
+    ``project`` is "" if the path names none. ``definition`` extends the discovery document of the service. ``caller``
+    is None if the request comes from the owner of the projects.
     """
 
     api: Api
@@ -35,12 +35,12 @@ class Call:
 
     @property
     def service(self) -> str:
-        """The API's short name."""
+        """The short name of the API."""
         return self.api.service
 
     @property
     def name(self) -> str:
-        """The store's name of the resource or collection in the path."""
+        """The key under which the store keeps the resource or collection in the path."""
         return f"{self.service}/{self.path}"
 
     @property
@@ -57,7 +57,7 @@ class Call:
         return frozenset(self.api.schemas[self.api.schema(schema)].get("properties", ()))
 
     def output_only(self, schema: str) -> frozenset[str]:
-        """Return the fields of a schema that only the API writes."""
+        """Return the output-only fields of a schema."""
         return frozenset(output_only(self.api, self.api.schema(schema)))
 
 
@@ -67,18 +67,21 @@ Handler = Callable[[Cloud, Call], Json]
 
 
 def nothing(_cloud: Cloud, _call: Call, _record: Record, _old: Json | None = None) -> None:
-    """Do nothing: the hook of most kinds."""
+    """Do nothing. This is the hook of most kinds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
     """A kind of resource of a service, for the methods that all kinds share.
 
-    ``collection`` is the last word of the document's collection, ``clusters``. ``schema`` is its body's; ``wrapper`` is
-    the field of a create request that holds the body. ``id_in`` is the field or query parameter with the id, which
-    matches ``id_form``; if it is "", the server assigns an id. ``states`` are the status field and its values while a
-    resource is created, ready, changed and deleted. ``protection`` is the field that protects it from deletion.
-    ``check_write`` and ``check_delete`` raise Refusal if anything else forbids a write or a deletion.
+    - ``collection``: the last word of the collection in the document, such as ``clusters``
+    - ``schema``: the schema of its body
+    - ``wrapper``: the field of a create request that contains the body
+    - ``id_in``: the field or query parameter that contains the id; if it is "", the server assigns an id
+    - ``id_form``: a pattern that the id matches
+    - ``states``: the status field and its values while a resource is created, ready, changed and deleted
+    - ``protection``: the field that protects it from deletion
+    - ``check_write`` and ``check_delete`` raise Refusal if anything else forbids a write or a deletion
     """
 
     collection: str
@@ -103,7 +106,10 @@ Metadata = Callable[[Cloud, Call, ResourceKind, Record], Json]
 
 
 def operation_metadata(message: str) -> Metadata:
-    """Return the metadata builder of most services; ``{version}`` in ``message`` is the API's version."""
+    """Return the function that builds operation metadata in most services.
+
+    ``{version}`` in ``message`` is replaced by the API's version.
+    """
 
     def metadata(cloud: Cloud, call: Call, _kind: ResourceKind, record: Record) -> Json:
         return {
@@ -119,10 +125,10 @@ def operation_metadata(message: str) -> Metadata:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """What a service adds to its document: kinds, and handlers by ``<collection>.<action>``.
+    """The additions to a service's discovery document: kinds, and handlers keyed by ``<collection>.<action>``.
 
-    ``package`` is its messages' package without the version, ``google.cloud.filestore``; ``metadata`` builds the
-    metadata of its google.longrunning operations. Generated clients parse both by these names.
+    ``package`` is the package of its messages without the version, such as ``google.cloud.filestore``. ``metadata``
+    builds the metadata of its google.longrunning operations. Generated clients need both names to parse the messages.
     """
 
     name: str
@@ -134,6 +140,6 @@ class Service:
     settle: Callable[[Cloud], None] | None = None  # advances resources to their state at the clock's time
 
     def kind(self, collection: str) -> ResourceKind | None:
-        """Return the kind of a dotted collection, by its last word."""
+        """Return the kind of a dotted collection. Its last word identifies the kind."""
         last = collection.rpartition(".")[2]
         return next((kind for kind in self.kinds if kind.collection == last), None)

@@ -1,6 +1,6 @@
-"""Compute Engine: regions, zones, networks and their parts, disks, and the instance groups of node pools; no VMs.
+"""Compute Engine: regions, zones, networks and related resources, disks, instance groups of node pools; no VMs.
 
-Regions and zones are those of the catalogue, with at least three zones per region.
+The regions and zones are those of the catalogue. Each region has at least three zones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def regions() -> tuple[str, ...]:
 
 @cache
 def zones(region: str) -> tuple[str, ...]:
-    """Return a region's zones: those of the catalogue, plus a, b or c up to three; us-central2 has only one."""
+    """Return a region's zones: those of the catalogue, plus a, b or c until there are three (us-central2 has one)."""
     listed = zones_in(region)
     if region == "us-central2":
         return listed
@@ -50,7 +50,7 @@ def zones(region: str) -> tuple[str, ...]:
 
 
 def node_zones(location: str) -> list[str]:
-    """Return the default zones of a cluster's nodes: its zone, or three zones of its region."""
+    """Return the default zones of a cluster's nodes: its own zone, or three zones of its region."""
     if is_zone(location):
         return [location]
     lettered = [zone for zone in zones(location) if len(zone) == len(f"{location}-a")]  # not us-central1-ai1a
@@ -61,7 +61,7 @@ def node_zones(location: str) -> list[str]:
 
 
 def _link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Replace a resource's network by its full link. Raises Refusal if the network does not exist."""
+    """Replace a resource's network with its full link. Raises Refusal if the network does not exist."""
     text = record.body.get("network") or "default"
     path = f"projects/{record.project}/global/networks/{text.rpartition('/')[2]}"
     if "projects/" in text:
@@ -75,7 +75,7 @@ def _link_network(cloud: Cloud, _call: Call, record: Record, _old: Json) -> None
 
 
 def _fill_subnet(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
-    """Fill in a subnetwork. Raises Refusal for ranges that are invalid, or overlap others of its network."""
+    """Fill in a subnetwork. Raises Refusal for ranges that are invalid or overlap other ranges of the network."""
     body = record.body
     primary = _read_range(body.get("ipCidrRange", ""), "resource.ipCidrRange")
     if not old:
@@ -201,7 +201,7 @@ def _set_labels(cloud: Cloud, call: Call) -> Json:
 
 
 def _changed_by(cloud: Cloud, call: Call) -> Record:
-    """Return the resource of a custom method, whose verb ends the path: ``disks/d/resize``."""
+    """Return the resource that a custom method changes. The verb is at the end of the path: ``disks/d/resize``."""
     return cloud.existing(call.name.removesuffix(f"/{call.method.action}"))
 
 
@@ -219,7 +219,7 @@ def _write(cloud: Cloud, record: Record, operation: str) -> Json:
 
 
 def _list_everywhere(cloud: Cloud, call: Call) -> Json:
-    """List a kind in all places at once, by place and on one page; places without any are left out."""
+    """Return an aggregated list of a kind, grouped by location, on one page. Empty locations are left out."""
     collection = call.method.collection.rpartition(".")[2]
     prefix = f"compute/projects/{call.project}/"
     items: dict[str, Json] = {}
@@ -232,7 +232,7 @@ def _list_everywhere(cloud: Cloud, call: Call) -> Json:
 
 
 def _check_unused(cloud: Cloud, _call: Call, record: Record) -> None:
-    """Refuse to delete a resource that another one names; the connections of a VPC are deleted with it."""
+    """Refuse to delete a resource that another one refers to. The connections of a VPC are deleted with it."""
     path = record.path
     for other in cloud.store.all(record.project):
         ignored = "/operations/" in other.name or other.name.startswith("servicenetworking/")
@@ -267,7 +267,7 @@ def _kind(collection: str, schema: str, *fills: Fill, etag: str = "", clean_up: 
 
 
 def _fill_new(cloud: Cloud, call: Call, record: Record, schema: str) -> None:
-    """Fill in the fields of all of Compute Engine's resources. Raises Refusal for an unknown region or zone."""
+    """Fill in the fields that all resources of Compute Engine have. Raises Refusal for an unknown region or zone."""
     path = record.path
     parts = path.split("/")
     record.body |= {

@@ -1,7 +1,7 @@
-"""File systems: instances of Filestore and Managed Lustre, and Backup and DR, which keeps backups of Filestore.
+"""File systems: instances of Filestore and Managed Lustre, and Backup and DR, which stores backups of Filestore.
 
 Filestore's ``capacityGb`` counts GiB. A Lustre instance has an address in the VPC's range for private services access.
-Backups are created on request only: no clock runs backup plans here.
+Backups are created only on request; backup plans do not run on a schedule here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from training_platform.catalog.types import Json
 
 
 def _kind(schema: str, fill: Fill, *, ready: str = "ACTIVE", changing: str = "UPDATING", **more: Any) -> ResourceKind:
-    """Return a kind whose collection and id have the name of its schema: ``backupPlans``, ``backupPlanId``."""
+    """Return a kind whose collection and id are named after its schema: ``backupPlans``, ``backupPlanId``."""
     name = schema[:1].lower() + schema[1:]
     return ResourceKind(
         collection=f"{name}s",
@@ -74,7 +74,7 @@ def _fill_instance(cloud: Cloud, _call: Call, record: Record, old: Json) -> None
 
 
 def _check_restorable(cloud: Cloud, share: Json) -> None:
-    """Raise Refusal if the backup that a share starts from does not exist, or is larger than the share."""
+    """Raise Refusal if the source backup of a share does not exist or is larger than the share."""
     source = share.get("sourceBackup") or share.get("sourceBackupdrBackup")
     if not source:
         return
@@ -163,7 +163,7 @@ def _fill_lustre(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _check_private(cloud: Cloud, network: str) -> None:
-    """Raise Refusal for a network that does not exist, or has no private services access."""
+    """Raise Refusal for a network that does not exist or has no private services access."""
     match = _NETWORK.fullmatch(network)
     if match is None:
         raise Refusal(400, f"Invalid network '{network}': must be projects/PROJECT/global/networks/NETWORK")
@@ -242,7 +242,7 @@ def _fill_association(cloud: Cloud, _call: Call, record: Record, old: Json) -> N
 
 
 def _trigger_backup(cloud: Cloud, call: Call) -> Json:
-    """Create a backup of a resource with a plan now."""
+    """Create a backup of a resource that has a backup plan."""
     record = cloud.existing(call.name)
     instance = cloud.existing(f"file/{record.body['resource']}")
     name = f"{record.body['dataSource']}/backups/{cloud.number()}"

@@ -1,4 +1,4 @@
-"""GKE: clusters and their node pools, and the methods that change them; ``gke_defaults`` fills in computed fields."""
+"""GKE: clusters, node pools, and the methods that change them. ``gke_defaults`` fills in the computed fields."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _create_first_pools(cloud: Cloud, call: Call, cluster: Record) -> None:
 
 
 def _show_cluster(cloud: Cloud, record: Record) -> Json:
-    """Return a cluster with its pools; its ``nodeConfig`` is that of the first pool."""
+    """Return a cluster with its node pools. Its ``nodeConfig`` is the one of the first pool."""
     records = cloud.store.children(f"{record.name}/nodePools")
     pools = [pool.body for pool in records]
     body = {
@@ -111,14 +111,14 @@ def _check_cluster_free(cloud: Cloud, _call: Call, record: Record) -> None:
 
 
 def _check_free(cloud: Cloud, name: str) -> None:
-    """Raise Refusal while an operation on a cluster or pool is in progress; the provider then retries."""
+    """Raise Refusal while an operation on a cluster or pool is in progress. The provider retries after this error."""
     operation = cloud.operations.pending(name)
     if operation is not None:
         raise failed_precondition(f"Cluster is running incompatible operation {operation.id}.")
 
 
 def _cluster_of(record: Record) -> str:
-    """Return the name of a pool's cluster, or of the cluster itself."""
+    """Return the name of a pool's cluster. For a cluster, return its own name."""
     return record.name.rpartition("/nodePools/")[0] or record.name
 
 
@@ -126,7 +126,7 @@ def _cluster_of(record: Record) -> str:
 
 
 def _update_cluster(cloud: Cloud, call: Call) -> Json:
-    """Apply the ``desired`` fields of an update to the cluster's fields of the same names."""
+    """Apply an update: set each cluster field that a ``desired`` field corresponds to."""
     record = cloud.existing(call.name)
     _check_free(cloud, record.name)
     body = record.body
@@ -149,7 +149,7 @@ def _update_cluster(cloud: Cloud, call: Call) -> Json:
 
 
 def _path_of(call: Call, desired: str) -> list[str]:
-    """Return the path in a cluster that a field of an update sets. Raises Refusal if there is none."""
+    """Return the path of the cluster field that an update's field sets. Raises Refusal if there is none."""
     if desired in _TABLE["paths"]:
         return _TABLE["paths"][desired].split(".")
     name = desired.removeprefix("desired")
@@ -162,7 +162,7 @@ def _path_of(call: Call, desired: str) -> list[str]:
 
 
 def _set_field(body: Json, path: list[str], value: object) -> None:
-    """Set a field; messages are merged."""
+    """Set a field. A message is merged into the existing one."""
     *parents, field = path
     for name in parents:
         body = body.setdefault(name, {})
@@ -171,7 +171,7 @@ def _set_field(body: Json, path: list[str], value: object) -> None:
 
 
 def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> None:
-    """Set fields of the pool that an update names, or of all. Raises Refusal for a pool that does not exist."""
+    """Set fields of the node pool that an update names, or of all pools. Raises Refusal if the pool does not exist."""
     pool_id = call.body["update"].get("desiredNodePoolId", "-")
     pools = cloud.store.children(f"{cluster.name}/nodePools")
     names = [pool.name for pool in pools if pool_id in ("-", pool.id)]
@@ -187,7 +187,7 @@ def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> No
 
 
 def _set_cluster_field(cloud: Cloud, call: Call) -> Json:
-    """Set one field of a cluster: ``setResourceLabels``, ``setMaintenancePolicy`` and the like."""
+    """Set one field of a cluster by a method such as ``setResourceLabels`` or ``setMaintenancePolicy``."""
     record = cloud.existing(call.name)
     _check_free(cloud, record.name)
     stale = call.body.get("labelFingerprint")
@@ -232,7 +232,7 @@ def _update_pool(cloud: Cloud, call: Call) -> Json:
 
 
 def _set_pool_field(cloud: Cloud, call: Call) -> Json:
-    """Set one field of a node pool: its autoscaling, its management."""
+    """Set one field of a node pool, such as its autoscaling or management."""
     record = _free_pool(cloud, call)
     field = _TABLE["setters"][call.method.action]
     record.body[field] = call.body.get(field, {})
@@ -246,7 +246,7 @@ def _set_size(cloud: Cloud, call: Call) -> Json:
 
 
 def _free_pool(cloud: Cloud, call: Call) -> Record:
-    """Return the pool that a request changes. Raises Refusal while the pool or its cluster is being changed."""
+    """Return the node pool that a request changes. Raises Refusal while the pool or its cluster is being changed."""
     record = cloud.existing(call.name)
     _check_free(cloud, record.name)
     _check_free(cloud, _cluster_of(record))
@@ -265,7 +265,7 @@ def _write_pool(cloud: Cloud, call: Call, record: Record) -> Json:
 
 
 def _complete_pool(cloud: Cloud, record: Record) -> None:
-    """Complete a changed pool and charge it. Raises Refusal for what Google would refuse."""
+    """Fill in a changed node pool and charge its quota. Raises Refusal for anything that Google would refuse."""
     fill_pool(record.body, cloud.existing(_cluster_of(record)).body)
     refuse(cloud, record, cloud.existing(record.name))
     cloud.quota.charge(record)
@@ -273,7 +273,7 @@ def _complete_pool(cloud: Cloud, record: Record) -> None:
 
 
 def _start(cloud: Cloud, record: Record, operation: str, *, grows: bool = False) -> Json:
-    """Store a changed cluster or pool, and start the operation after which it is running again."""
+    """Store a changed cluster or pool, and start an operation. At its end, the cluster or pool is running again."""
     record.body["status"] = "RECONCILING"
     cloud.store.put(record)
     kind = "container.nodePools" if "/nodePools/" in record.name else "container.clusters.update"

@@ -1,6 +1,7 @@
 """Fields that GKE computes for clusters and node pools: versions, ranges, endpoints, instance groups.
 
-Constant defaults are in ``training_platform/rules/documents/api_defaults.yaml``, with the sources of both.
+Constant defaults are in ``training_platform/rules/documents/api_defaults.yaml``. That file also names the sources of
+the constant and the computed fields.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def fill_cluster(cloud: Cloud, record: Record) -> None:
 
 
 def resolve_version(requested: str, channel: str) -> str:
-    """Return the full version for a prefix or an alias. Raises Refusal for a version that no channel offers."""
+    """Return the full version for a prefix or an alias. Raises Refusal for a version that is in no channel."""
     if requested in ("", "-", "latest"):
         return CHANNEL_VERSIONS.get(channel, CHANNEL_VERSIONS[""])
     prefixes = (f"{requested}.", f"{requested}-")
@@ -65,7 +66,7 @@ def resolve_version(requested: str, channel: str) -> str:
 
 
 def _fill_network(cloud: Cloud, record: Record) -> None:
-    """Write a cluster's network, subnetwork and ranges. Raises Refusal if one of them does not exist."""
+    """Set a cluster's network, subnetwork and ranges. Raises Refusal if one of them does not exist."""
     body = record.body
     project = record.project
     region = region_of(body["location"])
@@ -114,7 +115,7 @@ def _fill_endpoints(cloud: Cloud, record: Record, serial: int) -> None:
 
 
 def fill_pool(body: Json, cluster: Json) -> None:
-    """Fill in missing fields of a cluster's new or changed pool."""
+    """Fill in missing fields of a new or changed node pool."""
     fill_in(body, "container.nodePools")
     body.setdefault("locations", list(cluster["locations"]))
     body.setdefault("version", cluster["currentMasterVersion"])
@@ -167,12 +168,12 @@ def _provisioning_model(config: Json) -> str:
 
 
 def group_urls(pool: Record) -> list[str]:
-    """Return the links of a pool's instance groups, for ``instanceGroupUrls``."""
+    """Return the links of a node pool's instance groups, for the field ``instanceGroupUrls``."""
     return [COMPUTE_LINK + _group_path(pool, zone) for zone in pool.body["locations"]]
 
 
 def put_groups(cloud: Cloud, pool: Record) -> None:
-    """Create or resize a pool's instance groups, and delete those in zones that it left."""
+    """Create or resize a node pool's instance groups, and delete those in zones that the pool no longer uses."""
     remove_groups(cloud, pool)
     zones = pool.body["locations"]
     nodes = pool.meta.get("nodes", 0)

@@ -1,7 +1,7 @@
-"""Identity and secrets: IAM's accounts and custom roles, Policy Troubleshooter, Cloud KMS, Secret Manager.
+"""Identity and secrets: IAM's service accounts and custom roles, Policy Troubleshooter, Cloud KMS, Secret Manager.
 
-A key exists, with a policy, as soon as a request names it; nothing is encrypted. Versions of secrets are not stored, so
-their values are not either.
+A key of Cloud KMS exists, with a policy, as soon as a request names it; nothing is encrypted. Versions of secrets are
+not stored, so secret values are not stored either.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _fill_account(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 
 def _get_account(cloud: Cloud, call: Call) -> Json:
-    """Return an account, given its e-mail address or its unique id."""
+    """Return a service account, given its e-mail address or its unique id."""
     record = cloud.store.get(call.name)
     if record is not None:
         return record.body

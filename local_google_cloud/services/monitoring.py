@@ -1,8 +1,8 @@
 """Cloud Monitoring (alert policies, notification channels, dashboards), and Cloud Logging.
 
 Vertex AI's training jobs have log entries for their creation, start and end. No program runs here, so these are only
-Vertex AI's own entries, of task ``service`` (inferred); all others come from ``entries.write``. A training pipeline has
-no entries: those of its job have the job's id.
+Vertex AI's own entries, from the task ``service`` (inferred). All other entries are written by ``entries.write``. A
+training pipeline has no entries of its own; the entries of its job have the job's id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEPT_MUTATIONS: Final = 10  # how many Google keeps is unverified
 _LAYOUTS: Final = frozenset({"columnLayout", "gridLayout", "mosaicLayout", "rowLayout"})
 _MOST_COLUMNS: Final = 48
 _LABELS: Final = {"email": "email_address", "slack": "channel_name", "pubsub": "topic", "webhook_tokenauth": "url"}
-"""The required label of each type of channel."""
+"""The required label of each type of notification channel."""
 
 
 def _fill_channel(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
@@ -62,7 +62,7 @@ def _fill_alert_policy(cloud: Cloud, _call: Call, record: Record, old: Json) -> 
 
 
 def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> None:
-    """Refuse a dashboard with several layouts, or tiles beyond its grid. Source: Dashboard, read 2026-11-23."""
+    """Refuse a dashboard with several layouts, or with tiles outside its grid. Source: Dashboard, read 2026-11-23."""
     if not record.body.get("displayName"):
         raise Refusal(400, "Field dashboard.displayName is required.")
     if len(layouts := _LAYOUTS & record.body.keys()) > 1:
@@ -146,9 +146,10 @@ def _list_entries(cloud: Cloud, call: Call) -> Json:
 
 
 def _entries_of(cloud: Cloud, name: str) -> Iterator[Json]:
-    """Yield the entries of a project, or of a log view: those that sinks route to its bucket. Raises Refusal.
+    """Yield the log entries of a project or a log view. Raises Refusal.
 
-    ``_Default`` has all entries, and a view of it those of the view's filter.
+    A view contains the entries that sinks route to its bucket. The bucket ``_Default`` contains all entries, and a view
+    of it contains those that match its filter.
     """
     project = cloud.projects.resolve(name.split("/")[1])
     if "/views/" not in name:
@@ -192,9 +193,9 @@ def _entries_of_job(record: Record) -> Iterator[Json]:
 
 
 def _read_filter(text: str) -> Iterator[Callable[[Json], bool]]:
-    """Yield the comparisons of a filter, joined by AND; the values of a comparison are joined by OR in brackets.
+    """Yield the comparisons of a filter, which are joined by AND. Values in brackets, joined by OR, are supported.
 
-    Raises Refusal for anything else in Logging's language.
+    Raises Refusal for any other syntax of Logging's query language.
     """
     if not text:
         return
@@ -210,7 +211,7 @@ def _read_filter(text: str) -> Iterator[Callable[[Json], bool]]:
 
 
 def _comparison(path: str, matches: Callable[[str, str], bool], values: list[str]) -> Callable[[Json], bool]:
-    """Return the comparison of a field with values; any of them may match."""
+    """Return a function that compares a field with values. It returns True if any of them matches."""
 
     def compare(entry: Any) -> bool:
         for part in path.split("."):
@@ -232,14 +233,14 @@ def _fill_bucket(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 
 def _create_bucket(cloud: Cloud, call: Call) -> Json:
-    """Create a log bucket by an operation, as the provider does; it ends at once."""
+    """Create a log bucket with an operation, as the provider does. The operation ends immediately."""
     bucket = create(cloud, _BUCKETS, call)
     location = call.path.partition("/buckets")[0]
     return {"name": f"{location}/operations/{cloud.number()}", "done": True, "response": bucket}
 
 
 def _create_view(cloud: Cloud, call: Call) -> Json:
-    """Create a view; a project has the bucket ``_Default`` from its beginning."""
+    """Create a log view. A project always has the bucket ``_Default``."""
     bucket = f"logging/{call.path.partition('/views')[0]}"
     if bucket.endswith(_DEFAULT) and cloud.store.get(bucket) is None:
         body = {"name": bucket.removeprefix("logging/"), "retentionDays": 30, "lifecycleState": "ACTIVE"}

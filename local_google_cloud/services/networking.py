@@ -1,7 +1,7 @@
-"""Cloud DNS, without a name server, and private services access, which gives Google's services addresses in a VPC.
+"""Cloud DNS without a name server, and private services access, which gives Google's services addresses in a VPC.
 
-Sources for DNS: the discovery document, and Google's documentation of changes, which apply all of their records or
-none, and of zones, which can be deleted only when empty; read 2026-11-22.
+Sources for DNS, read 2026-11-22: the discovery document and Google's documentation. A change applies all of its records
+or none, and only an empty zone can be deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _fill_zone(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _patch_zone(cloud: Cloud, call: Call) -> Json:
-    """Change a zone; the response is a finished operation."""
+    """Change a zone. The response is a finished operation."""
     change(cloud, _ZONES, call, merge)
     return {
         "kind": "dns#operation",
@@ -48,7 +48,7 @@ def _check_zone_empty(cloud: Cloud, _call: Call, zone: Record) -> None:
 
 
 def _change_records(cloud: Cloud, call: Call) -> Json:
-    """Delete and add records, all or none; a deletion has the record's current values."""
+    """Delete and add records, either all or none. A deletion must contain the record's current values."""
     zone = cloud.existing(call.name.rpartition("/")[0])
     deleted = {_record_name(zone, deletion): deletion for deletion in call.body.get("deletions", ())}
     for name, deletion in deleted.items():
@@ -108,7 +108,7 @@ DNS: Final = Service(
 
 
 def _write_connection(cloud: Cloud, call: Call) -> Json:
-    """Create or change a connection, whose addresses are in existing ranges of its network."""
+    """Create or change a connection. Its addresses must be in existing ranges of its network."""
     network = _network(cloud, required(call.body, "network", "connection"))
     if call.method.action == "create" and _connection_name(call, network) in cloud.store:
         raise already_exists(f"{call.path} of {network}")
@@ -134,7 +134,7 @@ def _delete_connection(cloud: Cloud, call: Call) -> Json:
 
 
 def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
-    """Delete the connections of a deleted VPC, like its peering (general knowledge, not tried)."""
+    """Delete the connections and the peering of a deleted VPC (general knowledge, not tried)."""
     name = network.name.removeprefix("compute/").replace("/", ":")
     for record in cloud.store.all(network.project):
         if record.name.startswith("servicenetworking/") and record.name.endswith(f"/connections/{name}"):
@@ -142,7 +142,7 @@ def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
 
 
 def _network(cloud: Cloud, name: str) -> str:
-    """Return a network's path with its project's id, since clients may write the number."""
+    """Return the path of a network with its project's id. Clients may use the project number instead."""
     parts = name.split("/")
     if len(parts) < 2:
         raise Refusal(400, f"Invalid network '{name}': must be projects/PROJECT/global/networks/NETWORK")

@@ -1,8 +1,8 @@
-"""Projects: their policies, enabled APIs and quotas, and the budgets of billing accounts.
+"""Projects with their policies, enabled APIs and quotas, and the budgets of billing accounts.
 
-No project is created or deleted here. Cloud Quotas has no discovery document: its limits are the judge's, and
-preferences are stored. A preference changes no limit, since Google decides later, and cannot be deleted, as in the real
-API. Shapes: the reference of Cloud Quotas v1 (general knowledge).
+No project is created or deleted here. Cloud Quotas has no discovery document, so its limits come from the ``Judge``.
+Preferences are stored, but do not change a limit, since Google decides on them later. As in the real API, they cannot
+be deleted. The formats follow the reference of Cloud Quotas v1 (general knowledge).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _get_project(cloud: Cloud, call: Call) -> Json:
 
 
 def _project(cloud: Cloud, call: Call) -> Record:
-    """Return a project's record, which has its policy."""
+    """Return the record of a project, which contains its policy."""
     name = f"cloudresourcemanager/projects/{call.project}"
     record = cloud.store.get(name)
     if record is None:
@@ -109,7 +109,7 @@ def _batch_enable(cloud: Cloud, call: Call) -> Json:
 
 
 def _enable_api(cloud: Cloud, call: Call, api: str) -> Json:
-    """Enable an API and return its body."""
+    """Enable an API, and return the body of its service."""
     if not _HOST.match(api):
         raise invalid(f"Service {api} is not found or permission denied.")
     name = f"serviceusage/projects/{call.project}/services/{api}"
@@ -151,7 +151,7 @@ def _api(call: Call) -> str:
 
 
 def _service(cloud: Cloud, call: Call, api: str, state: str) -> Json:
-    """Return a service as the API shows it."""
+    """Return a service in the format of the API."""
     parent = f"projects/{cloud.judge.project_number(call.project)}"
     return {"name": f"{parent}/services/{api}", "config": {"name": api, "title": api}, "state": state, "parent": parent}
 
@@ -212,7 +212,7 @@ _FIELDS: Final = frozenset(
 def answer_cloud_quotas(
     cloud: Cloud, verb: str, path: str, query: Mapping[str, str], body: Any, *, caller: Caller | None
 ) -> Json:
-    """Answer a request below ``/cloudquotas/``. Raises Refusal."""
+    """Return the response to a request below ``/cloudquotas/``. Raises Refusal."""
     match = _PATH.fullmatch(path)
     if match is not None:
         project = cloud.projects.resolve(match[2])

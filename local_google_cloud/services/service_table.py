@@ -1,4 +1,4 @@
-"""What each service adds to its discovery document, by its short name."""
+"""The services, keyed by short name, with their additions to Google's discovery documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cloud Storage's buckets, with their policies, and Artifact Registry's repositories; contents are not stored."""
+"""Buckets of Cloud Storage with their policies, and repositories of Artifact Registry. Contents are not stored."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _fill_bucket(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _write_on_conditions(cloud: Cloud, call: Call) -> Json:
-    """Change or delete a bucket, if the request's conditions on its metageneration hold."""
+    """Change or delete a bucket if its metageneration meets the request's conditions."""
     current = cloud.existing(call.name).body["metageneration"]
     for name, must_match in (("ifMetagenerationMatch", True), ("ifMetagenerationNotMatch", False)):
         value = call.parameters.get(name)
@@ -87,13 +87,13 @@ def _test_permissions(cloud: Cloud, call: Call) -> Json:
 
 
 def _list_nothing(cloud: Cloud, call: Call) -> Json:
-    """List no objects or caches: buckets have none here."""
+    """Return an empty list of objects or caches, since buckets have none here."""
     cloud.existing("/".join(call.name.split("/")[:3]))
     return {"kind": f"storage#{call.method.collection}"}
 
 
 def _accept_object(cloud: Cloud, call: Call) -> Json:
-    """Accept an object in an existing bucket, without storing it, if the cloud's settings say so."""
+    """Accept an object in an existing bucket without storing it, if the cloud's settings allow it."""
     if not cloud.settings.accept_objects:
         raise unimplemented(call.method.id)
     bucket = cloud.existing(call.name.removesuffix("/o"))
@@ -101,12 +101,12 @@ def _accept_object(cloud: Cloud, call: Call) -> Json:
 
 
 def _no_object(_cloud: Cloud, call: Call) -> Json:
-    """Refuse to show an object: buckets have none here."""
+    """Return a refusal for a request for an object, since buckets have none here."""
     raise Refusal(404, f"No such object: {call.path.removeprefix('b/').replace('/o/', '/', 1)}")
 
 
 def _bucket(cloud: Cloud, call: Call) -> Record:
-    """Return the bucket of a path to its policy, ``storage/b/<name>/iam``."""
+    """Return the bucket whose policy is at the path ``storage/b/<name>/iam``."""
     return cloud.existing(call.name.partition("/iam")[0])
 
 

@@ -32,7 +32,7 @@ def _fill_persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Js
 
 
 def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
-    """Change the size of a resource's pools; the mask is required, and there is no PUT.
+    """Change the size of a resource's pools. The mask is required, and there is no PUT method.
 
     Source: persistentResources.patch of the discovery document of google-api-python-client 2.202, read 2026-11-22.
     """
@@ -42,7 +42,7 @@ def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
 
 
 def _reboot(cloud: Cloud, call: Call) -> Json:
-    """Restart the VMs of a resource that no job uses; autoscaled pools start again at their minimum.
+    """Restart the VMs of a resource that no job uses. Autoscaled pools restart with their minimum size.
 
     Source: Vertex AI docs, reboot a persistent resource; facts read 2026-08-22.
     """
@@ -69,7 +69,7 @@ def _reboot(cloud: Cloud, call: Call) -> Json:
 
 
 def _cancel_jobs(cloud: Cloud, _call: Call, record: Record) -> None:
-    """Cancel the jobs on a resource that is deleted.
+    """Cancel the jobs on a persistent resource that is being deleted.
 
     Source: Vertex AI docs, delete a persistent resource, read 2026-11-28.
     """

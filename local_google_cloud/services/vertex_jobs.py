@@ -1,19 +1,20 @@
 """Vertex AI's training jobs (custom jobs, hyperparameter tuning jobs, training pipelines) and their states over time.
 
-Each has a CustomJobSpec, at a different path. Source: Vertex AI's discovery documents and docs on custom jobs and
+Each kind has a CustomJobSpec, at a different path. Source: Vertex AI's discovery documents and docs on custom jobs and
 Dynamic Workload Scheduler; facts read 2026-11-21.
 
-A job is PENDING and RUNNING for the seconds in the settings ``aiplatform.jobs.pending`` and ``.running``. On a
-persistent resource, where it needs no VMs of its own, it is PENDING for ``.pendingKept``. A job that exceeds a quota
-only because of other jobs is QUEUED until they use less. If a stock-out hits it, a FLEX_START job is QUEUED until there
-are VMs, at most for its longest wait; any other job fails. A job with VMs uses quota. The messages of these failures
-are inferred.
+A job is PENDING, then RUNNING. The settings ``aiplatform.jobs.pending`` and ``.running`` define for how many seconds. A
+job on a persistent resource needs no VMs of its own, and is PENDING for ``.pendingKept`` seconds. A job that exceeds a
+quota only because of other jobs is QUEUED until they use less.
 
-A training pipeline creates a custom job or a tuning job, and ends as that job ends. It is RUNNING as soon as the job
+If a stock-out affects a FLEX_START job, the job is QUEUED until there are VMs, but not longer than its maximum wait.
+Any other job fails. A job with VMs uses quota. The messages of these failures are inferred.
+
+A training pipeline creates a custom job or a tuning job, and ends when this job ends. It is RUNNING as soon as the job
 exists, even while the job waits for VMs: users of google-cloud-aiplatform saw ``PIPELINE_STATE_RUNNING`` seconds after
 the creation. It names the job in ``trainingTaskMetadata``: discovery document of 2026-11-06, CustomJobMetadata and
-HyperparameterTuningJobMetadata. Both read 2026-11-22. Inferred: the job's name, that it has the pipeline's labels, and
-the refusal of inputs that are not a job's.
+HyperparameterTuningJobMetadata. Both facts were read 2026-11-22. Inferred: the job's name, that the job has the labels
+of the pipeline, and that inputs are refused if they do not define a job.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ JOB_KINDS: Final = {
     "hyperparameterTuningJobs": "HyperparameterTuningJob",
     PIPELINES: "TrainingPipeline",
 }
-"""The schema of each kind of job."""
+"""The name of the schema for each kind of job."""
 _JOB: Final = "works"  # key of the job's name in the meta of a pipeline that has not ended
 _EXHAUSTED: Final = 8  # codes of google.rpc
 _INTERNAL: Final = 13
 
 
 def name_and_date(cloud: Cloud, record: Record, old: Json) -> None:
-    """Write a resource's name, with its project's number as in Vertex AI, and its times."""
+    """Set a resource's name and times. As in Vertex AI, the name contains the project number."""
     body = record.body
     now = cloud.time()
     if not old:
@@ -91,7 +92,7 @@ def _create(cloud: Cloud, call: Call) -> Json:
 
 
 def _job_spec(kind: str, body: Json) -> Json:
-    """Return the CustomJobSpec of a job. Raises Refusal for a job without one."""
+    """Return the CustomJobSpec of a job. Raises Refusal if there is none."""
     if kind == "customJobs":
         return dict(required(body, "jobSpec", "custom_job"))
     if kind == "hyperparameterTuningJobs":
@@ -103,9 +104,9 @@ def _job_spec(kind: str, body: Json) -> Json:
 
 
 def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
-    """Return the job of a new pipeline, without the VMs that it needs.
+    """Return the job of a new pipeline. The VMs that it needs are not computed here.
 
-    Raises Refusal if the inputs, which have no type in the document, are not those of a job.
+    Raises Refusal if the pipeline's inputs do not define a job. The discovery document has no type for them.
     """
     body = pipeline.body
     inputs = whole_numbers(body["trainingTaskInputs"])  # numbers are doubles in a field without a type
@@ -129,7 +130,7 @@ def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
 
 
 def _job_needs(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
-    """Return what a job needs, as data for its ``meta``. Raises Refusal for what Vertex AI refuses."""
+    """Return the needs of a job as data for its ``meta``. Raises Refusal for anything that Vertex AI refuses."""
     pools = [pool for pool in spec.get("workerPoolSpecs", ()) if pool]
     if not pools:
         raise Refusal(400, "worker_pool_specs must have at least one worker pool")
@@ -170,7 +171,10 @@ def _machine(pool: Json) -> Json:
 
 
 def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple[Quota, float]]:
-    """Yield the charges of a job's VMs for parallel trials; a persistent resource is already charged for its VMs."""
+    """Yield the quota charges for a job's VMs in all parallel trials.
+
+    A job on a persistent resource has none, since the resource is already charged for its VMs.
+    """
     if job["resource"]:
         return
     for pool in job["pools"]:
@@ -189,7 +193,7 @@ def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple
 
 
 def _cancel(cloud: Cloud, call: Call) -> Json:
-    """Cancel a job, or the job of a pipeline; a job that has ended stays as it is."""
+    """Cancel a job, or the job of a pipeline. A job that has ended is not changed."""
     record = cloud.existing(call.name)
     job = cloud.existing(record.meta[_JOB]) if _JOB in record.meta else record
     if "job" in job.meta:
@@ -228,7 +232,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 
 
 def settle(cloud: Cloud) -> None:
-    """Advance every job, then every pipeline, to its state at the clock's time."""
+    """Bring every job, then every pipeline, to its state at the clock's current time."""
     _settle_jobs(cloud)
     for name in [record.name for record in cloud.store.all() if _JOB in record.meta]:
         pipeline = cloud.existing(name)
@@ -264,7 +268,7 @@ def _settle_jobs(cloud: Cloud) -> None:
 
 
 def _queue(cloud: Cloud, record: Record) -> None:
-    """Let a job wait for quota, or for its VMs, which a fault may withhold."""
+    """Queue a job until it gets its quota and VMs. A fault may withhold the VMs."""
     now = cloud.clock.now()
     job = record.meta["job"]
     shortage = None if "asks" in job else cloud.interference.shortage(_as_job(record))
@@ -279,7 +283,7 @@ def _queue(cloud: Cloud, record: Record) -> None:
 
 
 def _leave_queue(cloud: Cloud, record: Record) -> bool:
-    """Continue a queued job once it gets quota or VMs, or end its wait; return whether its state changed."""
+    """Continue a queued job that gets its quota or VMs, or end its wait. Return True if its state changed."""
     job = record.meta["job"]
     now = cloud.clock.now()
     if "asks" in job:
@@ -301,7 +305,7 @@ def _leave_queue(cloud: Cloud, record: Record) -> bool:
 
 
 def _leave_pending(cloud: Cloud, record: Record) -> bool:
-    """Run a job that has its VMs, or fail it for lack of them; return whether its state changed."""
+    """Start a job that has its VMs, or fail it if it gets none. Return True if its state changed."""
     job = record.meta["job"]
     now = cloud.clock.now()
     if "fails_at" in job:
@@ -324,7 +328,7 @@ def _leave_pending(cloud: Cloud, record: Record) -> bool:
 
 
 def _leave_running(cloud: Cloud, record: Record) -> bool:
-    """End a job that is finished or fails; return whether its state changed."""
+    """End a job that is finished or fails. Return True if its state changed."""
     job = record.meta["job"]
     now = cloud.clock.now()
     ends = job.get("fails_at", job["since"] + cloud.settings.seconds("aiplatform.jobs.running"))
@@ -355,7 +359,7 @@ def _end(record: Record, phase: str, seconds: float, code: int = 0, message: str
 
 
 def _as_job(record: Record) -> TrainingJob:
-    """Return a job as faults see it."""
+    """Return a job in the form that faults need."""
     job = record.meta["job"]
     return TrainingJob(
         kind=f"aiplatform.{job['kind']}",

@@ -1,10 +1,12 @@
-"""The caller of a request, the policies in the cloud, and refusals for missing permissions, in Google's words.
+"""The caller of a request, the policies in the cloud, and refusals for missing permissions with Google's messages.
 
-A caller is the member that a bearer token names, ``as:user:ada@example.com``, ``as:serviceAccount:...``, or
-``as:group:...`` for somebody who is in that group and nothing else. Any other token is that of the projects' owner,
-whose requests are not checked. The judge decides what a member may do by the policies. Whoever may start an operation
-may poll it if its name has no project. Messages: refusals that users of Google Cloud quoted, read 2026-11-24; that of a
-service agent is inferred.
+A bearer token names the caller: ``as:user:ada@example.com``, ``as:serviceAccount:...``, or ``as:group:...`` for a
+person who is only in that group. Any other token means the owner of the projects, whose requests are not checked. The
+``Judge`` decides from the policies what a member may do. If an operation's name contains no project, everyone who may
+start it may also poll it.
+
+Source of the messages: refusals that users of Google Cloud quoted, read 2026-11-24. The message about a service agent
+is inferred.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ _NEEDS_QUOTA_PROJECT: Final = "cloudquotas"
 
 
 class Caller(NamedTuple):
-    """The sender of a request, and the quota project that it names, "" if none."""
+    """The sender of a request, and the quota project that the request names, or ""."""
 
     member: str
     quota_project: str = ""
 
 
 def caller_of(headers: Mapping[str, str]) -> Caller | None:
-    """Return the caller that a request's headers name, None for the owner."""
+    """Return the caller that a request's headers name, or None for the owner of the projects."""
     token = headers.get("authorization", "").removeprefix("Bearer ")
     if not token.startswith("as:"):
         return None
@@ -40,7 +42,7 @@ def caller_of(headers: Mapping[str, str]) -> Caller | None:
 
 
 def authorize(cloud: Cloud, caller: Caller | None, access: Access) -> None:
-    """Raise Refusal, in Google's words, if a caller may not make a request."""
+    """Raise Refusal with Google's message if a caller may not make a request."""
     if caller is None:
         return
     policies = policies_of(cloud)
@@ -56,12 +58,12 @@ def authorize(cloud: Cloud, caller: Caller | None, access: Access) -> None:
 
 
 def held_permissions(cloud: Cloud, caller: Caller | None, resource: str, names: Collection[str]) -> list[str]:
-    """Return which of the named permissions a caller has on a resource; the owner has all."""
+    """Return those of the named permissions that a caller has on a resource. The owner has all."""
     return list(names) if caller is None else cloud.judge.held(caller.member, names, resource, policies_of(cloud))
 
 
 def policies_of(cloud: Cloud) -> Policies:
-    """Return the policies of the cloud, with what decides their groups, conditions and service agents."""
+    """Return the policies of the cloud, and the data needed to evaluate groups, conditions and service agents."""
     return Policies(
         grants=[*_policy_grants(cloud)],
         groups=cloud.settings.groups,
@@ -73,7 +75,7 @@ def policies_of(cloud: Cloud) -> Policies:
 
 
 def resource_of(cloud: Cloud, service: str, path: str, project: str) -> str:
-    """Return the resource of a request's path as ``resources.rights`` names it; empty if its project is unknown."""
+    """Return the resource of a path, in the format of ``resources.rights``, or "" if its project is unknown."""
     if service == "storage":
         _, bucket, *below = [*path.split("/"), ""]
         if not bucket:

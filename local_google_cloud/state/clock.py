@@ -11,7 +11,7 @@ _MOST_SECONDS: Final = 10 * 365 * 86_400.0
 
 
 class Clock:
-    """The machine's time in seconds since 1970, plus what ``advance`` added."""
+    """The machine's time in seconds since 1970, plus the seconds added by ``advance``."""
 
     def __init__(self, source: Callable[[], float] = time.time) -> None:
         self._source = source
@@ -22,7 +22,7 @@ class Clock:
         return self._source() + self.ahead
 
     def advance(self, seconds: float) -> None:
-        """Advance the time. Raises ValueError for a move back, which would restart finished operations."""
+        """Advance the time. Raises ValueError for a negative number, which would restart finished operations."""
         if not 0 <= seconds <= _MOST_SECONDS - self.ahead:
             raise ValueError("the clock moves forward only, by at most ten years in all")
         self.ahead += seconds

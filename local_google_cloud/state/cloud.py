@@ -24,13 +24,13 @@ REAL_DURATIONS = {
     "aiplatform.persistentResources": 600.0,
     "notebooks.instances": 180.0,
 }
-"""Roughly how long Google takes, in seconds (inferred)."""
+"""The approximate durations of Google's operations, in seconds (inferred)."""
 
 
 class CloudSettings(BaseModel):
     """Settings that can change while the server runs.
 
-    Durations are seconds by kind, ``<service>.<collection>``, or ``*`` for every other kind.
+    Durations are in seconds, keyed by kind: ``<service>.<collection>``, or ``*`` for every other kind.
     """
 
     # Errors that a client of the server gets name the title.
@@ -44,12 +44,12 @@ class CloudSettings(BaseModel):
     )
 
     def seconds(self, kind: str) -> float:
-        """Return how long an operation on a kind takes."""
+        """Return how long an operation on a resource of a kind takes."""
         return self.durations.get(kind, self.durations.get("*", 0.0))
 
 
 class Cloud:
-    """The state of the local cloud. Not safe for threads: one request at a time."""
+    """The state of the local cloud. Not thread-safe: it handles one request at a time."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Cloud:
         return record
 
     def number(self) -> str:
-        """Return a new numeric id of 19 digits."""
+        """Return a new numeric id with 19 digits."""
         return str(4_000_000_000_000_000_000 + self.store.serial() * 7_919)
 
     def time(self) -> str:

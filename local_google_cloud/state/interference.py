@@ -1,4 +1,4 @@
-"""The faults that can hit operations and jobs, as the state asks for them."""
+"""The interface of faults that can affect operations and jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from local_google_cloud.state.store import Record
 
 @dataclass(frozen=True, kw_only=True)
 class StartingOperation:
-    """An operation that is about to start; ``children`` are the node pools of a cluster."""
+    """An operation that is about to start. ``children`` contains the node pools of a cluster."""
 
     kind: str  # service and collection, container.nodePools
     work: Work
@@ -20,13 +20,13 @@ class StartingOperation:
     children: Sequence[Record]
 
     def __str__(self) -> str:
-        """Return it as the events of a fault show it."""
+        """Return the operation in the format of a fault's events."""
         return f"{self.work.action} {self.work.target}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """A training job that requests or has VMs; ``machine_types`` is empty on a persistent resource."""
+    """A training job that requests or has VMs. ``machine_types`` is empty on a persistent resource."""
 
     kind: str  # service and collection, aiplatform.customJobs
     name: str  # the display name
@@ -34,29 +34,29 @@ class TrainingJob:
     machine_types: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return it as the events of a fault show it."""
+        """Return the job in the format of a fault's events."""
         return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobShortage:
-    """Why a job gets no VMs: the fault, and Google's message."""
+    """The reason why a job gets no VMs: the fault, and Google's message."""
 
     fault: str
     message: str
 
 
 class Interference(Protocol):
-    """The faults that can hit operations and jobs."""
+    """The faults that can affect operations and jobs."""
 
     def strike(self, starting: StartingOperation, meta: OperationMeta, now: float) -> None:
-        """Change the time and result of an operation: ``due``, ``changes``, ``error`` and the like."""
+        """Change the end time and result of an operation, such as ``due``, ``changes`` and ``error``."""
 
     def shortage(self, job: TrainingJob) -> JobShortage | None:
-        """Return why a job gets no VMs, if it gets none."""
+        """Return the reason why a job gets no VMs, or None if it gets them."""
 
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
-        """Return the share of its time after which a running job fails, and the message; None if it succeeds."""
+        """Return the fraction of its run time after which a job fails, and the message; None if it succeeds."""
 
     def over(self, text: str) -> bool:
-        """Whether a fault was cleared."""
+        """Return True if a fault is no longer active."""

@@ -1,8 +1,8 @@
-"""Long-running operations in progress, which end when they are due.
+"""Long-running operations, which end when they are due.
 
-An operation is a resource too, so it survives a restart: its ``meta`` has the time at which it is due, and the changes
-that it then makes. Each request first ends the operations that are due. A fault may make an operation fail; once a
-stock-out is over, its failures are undone.
+An operation is stored as a resource, so it survives a restart. Its ``meta`` contains the time when it is due, and the
+changes to make then. Each request first ends the operations that are due. A fault can make an operation fail. When a
+stock-out is over, the failures that it caused are undone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Operations:
         self.reload()
 
     def reload(self) -> None:
-        """Read the operations from the store, as after a restart."""
+        """Read the operations from the store, for example after a restart."""
         records = [record for record in self._store.all() if "/operations/" in record.name]
         self._pending = {record.name for record in records if "due" in record.meta}
         self._recovering = {record.name for record in records if "recovers" in record.meta} - self._pending
@@ -47,7 +47,7 @@ class Operations:
         return next((record for record in self._in_progress() if _meta(record)["target"] == target), None)
 
     def start(self, work: Work) -> Json:
-        """Start an operation and return its body; one of 0 seconds ends at once."""
+        """Start an operation and return its body. An operation with a duration of 0 ends immediately."""
         serial = self._store.serial()
         now = self._clock.now()
         path = path_of(work, serial, now)
@@ -109,7 +109,7 @@ class Operations:
             self._forget_old(record)
 
     def _recover(self, name: str) -> None:
-        """Change a resource as if its operation had not failed, if the fault is over."""
+        """Apply the changes of a failed operation as if it had succeeded, once the fault is over."""
         record = self._store.get(name)
         if record is not None and not self._faults.over(_meta(record)["recovers"]["after"]):
             return
@@ -134,7 +134,7 @@ class Operations:
             self._store.put(record)
 
     def _forget_old(self, record: Record) -> None:
-        """Add a finished operation to those kept of its project, and delete the oldest if there are too many."""
+        """Record a finished operation of its project, and delete the oldest ones if there are too many."""
         done = self._done[record.project]
         done.append(record.name)
         while len(done) > KEPT_OPERATIONS:

@@ -1,4 +1,4 @@
-"""A long-running operation: what starts it, what is kept of it, and its body in each API's own shape."""
+"""A long-running operation: its start, its stored data, and its body in the format of each API."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class StateChange:
 
 
 class Recovery(TypedDict):
-    """The changes of a failed operation, which are made once the fault ``after`` is over."""
+    """The changes of a failed operation. They are applied when the fault ``after`` is over."""
 
     after: str
     changes: list[StoredChange]
 
 
 class OperationMeta(TypedDict, total=False):
-    """What an operation's record keeps beside its body, as JSON.
+    """The JSON data that an operation's record contains in addition to its body.
 
-    ``due``, ``changes`` and ``response`` are deleted at its end, which ``ended`` tells. ``error`` has the code and the
-    message of a fault.
+    ``due``, ``changes`` and ``response`` are deleted when the operation ends at the time ``ended``. ``error`` contains
+    the code and the message of a fault.
     """
 
     serial: Required[int]
@@ -57,9 +57,10 @@ class OperationMeta(TypedDict, total=False):
 class Work:
     """An operation to start: its target, type (``insert``, ``CREATE_CLUSTER``) and duration.
 
-    ``response``, with its ``schema``, is the result of a google.longrunning operation; None means the target's body at
-    the end. ``metadata`` describes it until then. ``where`` is the path below which the operation is named; None means
-    the target's location. ``grows`` marks an update that requests VMs; a create is always assumed to.
+    ``response``, with its ``schema``, is the result of a google.longrunning operation. None means the body of the
+    target at the end. Until then, ``metadata`` describes the operation. ``where`` is the parent path of the operation;
+    None means the location of the target. ``grows`` marks an update that requests VMs. A create always counts as one
+    that does.
     """
 
     style: Style
@@ -77,13 +78,13 @@ class Work:
 
     @property
     def action(self) -> str:
-        """Its effect on its target: create, update or delete."""
+        """The effect on the target: create, update or delete."""
         verb = self.type.lower().partition("_")[0]
         return {"insert": "create", "create": "create", "delete": "delete"}.get(verb, "update")
 
 
 def path_of(work: Work, serial: int, now: float) -> str:
-    """Return an operation's path, by default in its target's location."""
+    """Return the path of an operation. By default, it is in the location of its target."""
     unique = UUID(int=(serial * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128)
     name = str(unique) if work.style == "longrunning" else f"operation-{int(now * 1000)}-{unique}"
     if work.where is not None:
@@ -131,7 +132,7 @@ def body_at_start(work: Work, path: str, serial: int, now: str) -> Json:
 
 
 def write_end(body: Json, meta: OperationMeta, target: Json) -> None:
-    """Write the end of an operation into its body; ``target`` is its target's body at the end."""
+    """Write the result of an operation into its body. ``target`` is the body of its target at the end."""
     style = meta["style"]
     ended = stamp(meta["due"])
     if style == "longrunning":

@@ -8,14 +8,14 @@ from local_google_cloud.requests.errors import Refusal
 
 
 class Projects:
-    """Projects by id and by number."""
+    """The projects, with their ids and numbers."""
 
     def __init__(self, ids: Iterable[str], number: Callable[[str], str]) -> None:
         self._numbers = {project: number(project) for project in ids}
 
     @property
     def numbers(self) -> dict[str, str]:
-        """The number of every project by its id."""
+        """The number of each project, keyed by id."""
         return dict(self._numbers)
 
     def ids(self) -> list[str]:
@@ -23,7 +23,10 @@ class Projects:
         return sorted(self._numbers)
 
     def resolve(self, text: str) -> str:
-        """Return a project's id, given its id or number. Raises Refusal; like Google's, it does not say why."""
+        """Return the id of a project, given its id or number.
+
+        Raises Refusal if there is none. Like Google's message, it does not say why.
+        """
         for project, number in self._numbers.items():
             if text in (project, number):
                 return project

@@ -1,4 +1,4 @@
-"""What a local cloud asks of whoever starts it: the ``Judge``, and the data of its questions and answers."""
+"""The ``Judge``, which a program implements to decide questions for a local cloud, and its parameters and results."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from training_platform.config.reading.finding import Finding
 
 
 class Quota(NamedTuple):
-    """One limit of one project: service and quota id as the Cloud Quotas API spells them, location, other dimensions.
+    """The key of a quota in a project: service and quota id as in the Cloud Quotas API, location, other dimensions.
 
-    ``location`` is a region or a zone, "" for a limit of the whole project.
+    ``location`` is a region or a zone, or "" for a limit of the whole project.
     """
 
     project: str
@@ -28,7 +28,7 @@ class Quota(NamedTuple):
 
 
 class QuotaLimit(NamedTuple):
-    """A limit of a quota id; ``location`` is None for all locations. -1 is unlimited."""
+    """A limit of a quota id. ``location`` is None for all locations. -1 means unlimited."""
 
     location: str | None
     dimensions: tuple[tuple[str, str], ...]
@@ -37,7 +37,7 @@ class QuotaLimit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingVms:
-    """Identical VMs of a training job, as its worker pool names them; "" for what it leaves out."""
+    """Identical VMs of a training job, as its worker pool specifies them. A field that the pool leaves out is ""."""
 
     project: str
     location: str
@@ -65,7 +65,7 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Policies:
-    """The policies in a cloud, and what their evaluation depends on."""
+    """The policies in a cloud, and the data needed to evaluate them."""
 
     grants: Sequence[Grant]
     groups: Mapping[str, Collection[str]]  # members by the group's e-mail address
@@ -76,9 +76,9 @@ class Policies:
 
 
 class Access(NamedTuple):
-    """What IAM sees of a request: the method, the resource in the path, and its parameters with its body.
+    """The parts of a request that IAM checks: the method, the resource in the path, the parameters and the body.
 
-    ``modified_roles`` are the roles that a change of a policy grants or revokes.
+    ``modified_roles`` contains the roles that a change of a policy grants or revokes.
     """
 
     service: str
@@ -98,41 +98,41 @@ class Missing(NamedTuple):
 
 
 class Judge:
-    """What Google decides by more than its documents; this one refuses, charges and limits nothing.
+    """Decides what Google checks in addition to its documents. This base class refuses, charges and limits nothing.
 
-    A method may raise Refusal. Names of resources are paths below the API's version.
+    A method may raise Refusal. Names of resources are paths without the API's version.
     """
 
     def findings(self, collection: str, body: Json, *, project: str, name: str) -> list[Finding]:
-        """Return the errors in the body of a resource of a collection, ``container.nodePools``."""
+        """Return the errors in the body of a resource. ``collection`` is, for example, ``container.nodePools``."""
         return []
 
     def charges(
         self, collection: str, body: Json, *, project: str, name: str, nodes: int | None
     ) -> Iterable[tuple[Quota, float]]:
-        """Yield what a resource uses of each quota; ``nodes`` is the current size of a node pool."""
+        """Yield each quota that a resource uses, with the amount. ``nodes`` is the current size of a node pool."""
         return ()
 
     def training_charges(self, vms: TrainingVms) -> Iterable[tuple[Quota, float]]:
-        """Yield what the VMs of a training job use of each quota."""
+        """Yield each quota that the VMs of a training job use, with the amount."""
         return ()
 
     def limit(self, quota: Quota) -> float | None:
-        """Return the limit of a quota, None if it is unknown."""
+        """Return the limit of a quota, or None if it is unknown."""
         return None
 
     def limits(self, project: str, service: str) -> Mapping[str, Sequence[QuotaLimit]]:
-        """Return the limits of a service's quotas by id, as the Cloud Quotas API shows them."""
+        """Return the limits of a service's quotas, keyed by quota id, as in the Cloud Quotas API."""
         return {}
 
     def lacking(self, member: str, access: Access, policies: Policies) -> Iterable[Missing]:
-        """Yield the permissions that a member's request needs, but nobody granted."""
+        """Yield the permissions that a member's request needs and that no policy grants."""
         return ()
 
     def held(self, member: str, permissions: Collection[str], resource: str, policies: Policies) -> list[str]:
-        """Return which of some permissions a member has on a resource."""
+        """Return those of the given permissions that a member has on a resource."""
         return list(permissions)
 
     def project_number(self, project: str) -> str:
-        """Return a project's number; here its id determines it."""
+        """Return the number of a project. This base class derives it from the project's id."""
         return str(100_000_000_000 + zlib.crc32(project.encode()))

@@ -1,7 +1,7 @@
-"""What resources use of each quota, and the refusal of a resource that exceeds one.
+"""The quota that resources use, and the refusal of a resource that exceeds a limit.
 
-Charges are in a resource's ``meta``, so any deletion releases them. The judge knows them, and the limits; a limit that
-it does not know is not enforced.
+Charges are stored in a resource's ``meta``, so deleting the resource releases them. The ``Judge`` provides the charges
+and the limits. A limit that it does not provide is not enforced.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from local_google_cloud.state.store import Record, Store
 
 
 class QuotaUse:
-    """The quota that each project's resources use, from the charges in their ``meta``."""
+    """The quota that the resources of each project use, according to the charges in their ``meta``."""
 
     def __init__(self, judge: Judge, store: Store) -> None:
         self._judge = judge
         self._store = store
 
     def charge(self, record: Record) -> None:
-        """Charge a created or changed resource; raises Refusal in the words of its API if it exceeds a limit."""
+        """Charge a created or changed resource. Raises Refusal with its API's message if it exceeds a limit."""
         charges = self._judge.charges(
             record.kind, record.body, project=record.project, name=record.path, nodes=record.meta.get("nodes")
         )
@@ -40,7 +40,7 @@ class QuotaUse:
         record.meta["charges"] = [[list(quota), amount] for quota, amount in new_charges.items()]
 
     def used(self, project: str, *, without: str = "") -> dict[Quota, float]:
-        """Return the use of a project's resources, by quota."""
+        """Return the amounts that a project's resources use, keyed by quota."""
         records = (record for record in self._store.all(project) if record.name != without)
         return _sums(charge for record in records for charge in charges_of(record.meta.get("charges", ())))
 
@@ -68,12 +68,12 @@ def _sums(charges: Iterable[tuple[Quota, float]]) -> dict[Quota, float]:
 
 
 def _metric(quota_id: str) -> str:
-    """Return the name of a quota id in errors: ``N2_CPUS``."""
+    """Return the name that errors use for a quota id, such as ``N2_CPUS``."""
     return quota_id.partition("-per-project")[0].replace("-", "_").upper()
 
 
 def _exceeded(service: str, quota: Quota, requested: float, limit: float, used: float) -> Refusal:
-    """Return the error in the API's words. Sources: reports of users that quote them, general knowledge."""
+    """Return the error with the API's message. Sources: users' reports that quote such messages, general knowledge."""
     available = max(0.0, limit - used)
     place = f" in region {quota.location}" if quota.location else " globally"
     if service == "container":

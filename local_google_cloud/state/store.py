@@ -1,8 +1,8 @@
-"""The resources of the local cloud by full name, kept in one file.
+"""The resources of the local cloud, keyed by full name and stored in one file.
 
-A name is the service and the path below its version, ``container/projects/p/locations/l/clusters/c``; the project is
-in it, by id, so projects never share a name. ``flush`` rewrites the file. A killed server loses unflushed changes, so
-the app flushes before it responds.
+A name consists of the service and the path without its version: ``container/projects/p/locations/l/clusters/c``. It
+contains the project id, so names of different projects never collide. ``flush`` rewrites the file. A killed server
+loses unflushed changes, so the app flushes before it responds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORMAT = 1
 
 @dataclass(kw_only=True)
 class Record:
-    """A resource: ``body`` as the API shows it, ``meta`` what the server adds (policy, charges, operation)."""
+    """A resource: ``body`` as in the API, and ``meta`` with the server's own data (policy, charges, operation)."""
 
     name: str
     project: str
@@ -32,23 +32,23 @@ class Record:
 
     @property
     def id(self) -> str:
-        """The last part of its name."""
+        """The last part of the resource's name."""
         return self.name.rpartition("/")[2]
 
     @property
     def path(self) -> str:
-        """Its name without the service."""
+        """The resource's name without the service."""
         return self.name.partition("/")[2]
 
     @property
     def kind(self) -> str:
-        """Its service and collection, ``container.nodePools``."""
+        """The resource's service and collection, such as ``container.nodePools``."""
         parts = self.name.split("/")
         return f"{parts[0]}.{parts[-2]}"
 
 
 class Store:
-    """Every resource; only in memory if ``path`` is None."""
+    """All resources. If ``path`` is None, they are only in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -59,7 +59,7 @@ class Store:
             self._load(path)
 
     def get(self, name: str) -> Record | None:
-        """Return a copy of a resource; ``put`` stores its changes."""
+        """Return a copy of a resource. Call ``put`` to store changes to it."""
         return copy.deepcopy(self._records.get(name))
 
     def __contains__(self, name: str) -> bool:
@@ -81,7 +81,7 @@ class Store:
         yield from [record for key, record in self._records.items() if key.startswith(prefix)]
 
     def children(self, collection: str) -> list[Record]:
-        """Return the resources directly in a collection, by name; ``-`` matches any one segment."""
+        """Return the direct members of a collection, ordered by name. ``-`` in its name matches any one segment."""
         if "/-/" in f"{collection}/":
             form = re.compile("/".join("[^/]+" if part == "-" else re.escape(part) for part in collection.split("/")))
             records = [record for record in self._records.values() if form.fullmatch(record.name.rpartition("/")[0])]
@@ -90,18 +90,18 @@ class Store:
         return sorted(records, key=lambda record: record.name)
 
     def all(self, project: str | None = None) -> list[Record]:
-        """Return every resource, or those of one project, in the order of creation. Thread-safe."""
+        """Return all resources, or those of one project, in the order of creation. Thread-safe."""
         return [record for record in list(self._records.values()) if project in (None, record.project)]
 
     def serial(self) -> int:
-        """Return the next serial number, for ids, etags and fingerprints."""
+        """Return the next serial number. It is used in ids, etags and fingerprints."""
         self._serial += 1
         self._changed = True
         return self._serial
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Undo the block's changes if it raises, or if they cannot be written at its end."""
+        """Undo the changes of the ``with`` block if it raises, or if they cannot be written at its end."""
         records = self._records.copy()
         changed = self._changed
         try:
@@ -113,7 +113,7 @@ class Store:
             raise
 
     def flush(self) -> None:
-        """Write the file if anything has changed since the last flush. Raises OSError."""
+        """Write the file if a resource has changed since the last flush. Raises OSError."""
         if self._changed and self.path is not None:
             content = {"format": _FORMAT, "serial": self._serial, "records": [asdict(record) for record in self.all()]}
             write_whole(self.path, json.dumps(content, separators=(",", ":")))

@@ -1,1 +1,1 @@
-"""The generator of the documents by which whole objects are judged, from what Google, Pulumi and Kubernetes publish."""
+"""The generator of the documents for checking whole objects, from data that Google, Pulumi and Kubernetes publish."""

@@ -1,12 +1,16 @@
-"""Write the documents by which whole objects are judged, and the table of map inputs: ``python -m tools.documents``.
+"""Write the documents for checking whole objects, and the table of map inputs: ``python -m tools.documents``.
 
-What is written by hand in additions.yaml and described.yaml goes into one file that is read quickly. Google's come from
-the installed google-api-python-client and pulumi_gcp, map inputs from pulumi_gcp alone. Kubernetes' are written where
-both its sources are given: ``--openapi``, a folder with what an API server has at /openapi/v3, as files such as
-``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions. GKE's own kinds are written
-with ``--gke``, a folder with the CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's Gateways and
-networks, kinds of jobs with ``--operators``, a folder with those of LeaderWorkerSet, KubeRay and Trainer, and what
-Terraform's provider checks with ``--provider``, the folder google-beta/services of its source.
+The handwritten files additions.yaml and described.yaml are combined into one file that loads quickly. Google's
+documents come from the installed google-api-python-client and pulumi_gcp, map inputs only from pulumi_gcp. The other
+documents are written if their sources are given as options:
+
+- Kubernetes, with both ``--openapi``, a folder with the files that an API server serves at /openapi/v3, such as
+  ``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions
+- GKE's own kinds, with ``--gke``, a folder with the CustomResourceDefinitions of ComputeClass, Gateway API, and GKE's
+  Gateways and networks
+- kinds of jobs, with ``--operators``, a folder with the CustomResourceDefinitions of LeaderWorkerSet, KubeRay and
+  Trainer
+- the checks of Terraform's provider, with ``--provider``, the folder google-beta/services of its source
 """
 
 from __future__ import annotations
@@ -58,14 +62,14 @@ def main() -> None:
 
 
 def write_google(target: Path) -> google.TypeReader:
-    """Write the documents of Google's resources, and return their reader with the gaps that it met."""
+    """Write the documents of Google's resources, and return the reader, which has recorded the gaps that it found."""
     reader = google.TypeReader()
     write_shapes(target / "google.json", google.source(), {token: reader.type(token) for token in paths()["types"]})
     return reader
 
 
 def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
-    """Write the documents of Kubernetes' own kinds and of custom ones."""
+    """Write the documents of Kubernetes' own kinds and of custom kinds."""
     schemas = kubernetes.openapi(openapi)
     builtin = KindReader(schemas)
     metadata = builtin.shape({"$ref": kubernetes.METADATA})
@@ -76,7 +80,7 @@ def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
 
 
 def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
-    """Write the documents of kinds that are published apart from Kubernetes' versions: GKE's own, and operators'."""
+    """Write the documents of kinds with their own release cycle: GKE's own kinds, and those of operators."""
     reader = KindReader({})
     metadata = reader.shape(kubernetes.NAMED)
     types = {token: reader.kind(schema, metadata) for token, schema in kubernetes.definitions(crds)}
@@ -84,7 +88,7 @@ def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
 
 
 def content() -> Mapping[str, Any]:
-    """Return forms, parts and names, and pairs of a type and its rows."""
+    """Return forms, parts and names, and the rows of each type."""
     added, described = (
         yaml.load((FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe
         for name in ("additions.yaml", "described.yaml")
@@ -94,21 +98,21 @@ def content() -> Mapping[str, Any]:
 
 
 def write_by_hand(path: Path) -> None:
-    """Write both files as one that is read quickly. Raises ValueError for a word that is none of a constraint's."""
+    """Combine both handwritten files into one that loads quickly. Raises ValueError for an unknown constraint."""
     rows = content()
     by_hand(rows)
     write(path, rows)
 
 
 def write_shapes(path: Path, source: Mapping[str, str], types: Mapping[str, Shape]) -> None:
-    """Write the shapes of types, each once."""
+    """Write the shapes of types. Equal shapes are written once."""
     table = _Table()
     numbers = {token: table.number(types[token]) for token in sorted(types)}
     write(path, {"source": source, "types": numbers, "shapes": table.rows})
 
 
 class _Table:
-    """The rows of a file: equal shapes are one row, and rows refer to each other by their index."""
+    """The rows of a file. Equal shapes share a row, and rows refer to each other by their index."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -116,7 +120,7 @@ class _Table:
         self._of_rows: dict[str, int] = {}
 
     def number(self, shape: Shape) -> int:
-        """Return the index of a shape's row."""
+        """Return the index of a shape's row, and add the row if it is new."""
         if shape not in self._of_shapes:
             row: dict[str, Any] = {"is": shape.kind}
             if shape.kind == "block":
@@ -135,7 +139,7 @@ class _Table:
 
 
 def _words(limits: Constraint, *, is_map: bool) -> dict[str, Any]:
-    """Return what a document says of a value, in the words of a file."""
+    """Return the constraints on a value with the key names of a document file."""
     words = {re.sub(r"_(.)", lambda match: match[1].upper(), name): value for name, value in limits.words().items()}
     if is_map:
         words = {word.replace("Items", "Properties"): value for word, value in words.items()}

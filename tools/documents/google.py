@@ -1,6 +1,6 @@
-"""Documents of Google's resources: the provider's inputs, each with the facts of its API's discovery document.
+"""Documents of Google's resources: the provider's inputs, each with the facts from its API's discovery document.
 
-``paths.yaml`` says why an input has no field; ``resources.rest.fields`` finds the others.
+``resources.rest.fields`` finds the field of an input. For an input without a field, ``paths.yaml`` gives the reason.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _WIDTHS: Mapping[str, tuple[ShapeKind, Mapping[str, int]]] = {
 class TypeReader:
     """Reads types into shapes.
 
-    ``missing`` gathers inputs without a field, ``output`` those whose field only the API writes, by the document;
-    ``used`` the renamed ones. All are message and input, ``container.NodePool.cluster``.
+    ``missing`` collects inputs without a field, ``output`` inputs whose field is output-only in the document, and
+    ``used`` the renamed inputs. Each entry consists of message and input: ``container.NodePool.cluster``.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class TypeReader:
         self.used: set[str] = set()
 
     def type(self, token: str) -> Shape:
-        """Return the shape of a type of resource."""
+        """Return the shape of a resource type."""
         return self._block(resource(token), root(token))
 
     def _block(self, inputs: Block, field: DocumentField | None) -> Shape:
@@ -73,7 +73,7 @@ class TypeReader:
         return place.field
 
     def _described(self, inputs: Block, name: str, field: DocumentField | None) -> Shape:
-        """Return the shape of an input, with the facts of descriptions: the API's before the provider's."""
+        """Return the shape of an input, with facts from its descriptions. The API's facts override the provider's."""
         shape = self._value(inputs.inputs[name], field)
         kind = {"map": "list", "int32": "number", "int64": "number"}.get(shape.kind, shape.kind)
         if kind not in ("list", "number", "text") or shape.limits.enum is not None:
@@ -121,7 +121,7 @@ def _scalar(kind: Any, schema: Mapping[str, Any]) -> Shape:
 
 
 def source() -> dict[str, str]:
-    """Return the sources and their versions."""
+    """Return the sources and their versions, keyed by source."""
     return {package: version(package) for package in ("google-api-python-client", "pulumi-gcp")}
 
 
@@ -185,7 +185,7 @@ _LABEL: Final = re.compile(r"1-63 characters(?: long)?,? and comply with ?\[?RFC
 
 
 def prose_facts(kind: str, texts: Sequence[str], present: Constraint) -> dict[str, Any]:
-    """Return the bounds and forms that descriptions give an input of a kind; of two that differ the last one's."""
+    """Return the bounds and patterns that descriptions state for an input of a kind. Later descriptions win."""
     if kind == "text" and (present.pattern is not None or any(map(_PATH.search, texts))):
         return {}
     facts: dict[str, Any] = {}
@@ -215,7 +215,7 @@ _PARAMETER = re.compile(r":param [^\n]*? (\w+): (.*?)(?=\n\s*:param |\Z)", re.DO
 
 
 class Block(NamedTuple):
-    """A block of inputs: of each by its name on the wire the type and the docs, and which must be there."""
+    """A block of inputs: the type and docs of each input, keyed by its wire name, and the required inputs."""
 
     name: str
     inputs: dict[str, Any]
@@ -224,25 +224,25 @@ class Block(NamedTuple):
 
 
 def tokens() -> Iterable[str]:
-    """Return every type of resource that the provider has."""
+    """Return every resource type of the provider."""
     return _classes().keys()
 
 
 def arguments(token: str) -> type:
-    """Return the provider's class of arguments of a type of resource."""
+    """Return the provider's class with the arguments of a resource type."""
     module, name = _classes()[token].split(".")
     args: type = getattr(importlib.import_module(f"pulumi_gcp.{module}"), f"{name}Args")
     return args
 
 
 def resource(token: str) -> Block:
-    """Return the inputs of a type of resource."""
+    """Return the inputs of a resource type."""
     return block(arguments(token))
 
 
 @cache
 def block(args: type) -> Block:
-    """Return the inputs of a class of arguments."""
+    """Return the inputs in a class of arguments."""
     wire = _types.input_type_py_to_pulumi_names(args)
     parameters = inspect.signature(args.__init__).parameters  # type: ignore[misc] # of the class, not of an instance
     required = [wire[name] for name, entry in parameters.items() if name in wire and entry.default is entry.empty]

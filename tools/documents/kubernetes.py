@@ -1,6 +1,7 @@
 """Documents of Kubernetes objects: the OpenAPI of an API server, and CustomResourceDefinitions.
 
-``status``, which the server alone writes, is left out; names and labels are the same for all, those of core objects.
+``status`` is left out, since only the server writes it. All kinds have the same names and labels, those of core
+objects.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SOURCE = {
     "gmp": "0.19.0-rc.1",
     "autoscaler": "55c37cd5eb55",
 }
-"""What is read, in which versions: an API server's OpenAPI, and the CustomResourceDefinitions of the rest."""
+"""The versions of the sources: an API server's OpenAPI, and CustomResourceDefinitions for all other kinds."""
 GKE = {
     "compute-class-api": "8067eaeb319407121f5559b07319f5fda7b6725d, of 2026-08-21",
     "gateway-api": "1.4.1, standard channel",
@@ -39,12 +40,12 @@ NAMED = {
     },
     "x-kubernetes-preserve-unknown-fields": True,
 }
-"""What is judged of an object's metadata where its file does not have the whole of it."""
+"""The schema of an object's metadata, for kinds whose source does not contain the whole schema."""
 OPERATORS = {"lws": "0.10.0", "kuberay": "1.7.0", "trainer": "2.3.0"}
 
 
 def openapi(folder: Path) -> dict[str, Any]:
-    """Return the schemas of every group in a folder of OpenAPI documents, as an API server has them at /openapi/v3."""
+    """Return the schemas of every group in a folder of OpenAPI documents from an API server's /openapi/v3."""
     schemas: dict[str, Any] = {}
     for file in sorted(folder.glob("*_openapi.json")):
         schemas |= json.loads(file.read_text(encoding="utf-8")).get("components", {}).get("schemas", {})
@@ -52,7 +53,7 @@ def openapi(folder: Path) -> dict[str, Any]:
 
 
 def kinds(schemas: Json) -> Iterator[tuple[str, Json]]:
-    """Yield every kind that a server stores, by Pulumi's token: kinds with a list."""
+    """Yield every kind that a server stores, with Pulumi's token. A kind is stored if it has a list kind."""
     by_token: dict[str, Json] = {}
     for schema in schemas.values():
         names = schema.get(_KINDS, ())
@@ -64,12 +65,12 @@ def kinds(schemas: Json) -> Iterator[tuple[str, Json]]:
 
 
 def token(group: str, version: str, kind: str) -> str:
-    """Return Pulumi's type of a kind."""
+    """Return Pulumi's token of a kind."""
     return f"kubernetes:{group or 'core'}/{version}:{kind}"
 
 
 def definitions(folder: Path) -> Iterator[tuple[str, Json]]:
-    """Yield every served version of the CustomResourceDefinitions in a folder, by Pulumi's token."""
+    """Yield every served version of the CustomResourceDefinitions in a folder, with Pulumi's token."""
     for file in sorted(folder.rglob("*.yaml")):
         for crd in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
             if crd.get("kind") != "CustomResourceDefinition":

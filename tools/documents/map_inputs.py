@@ -1,8 +1,8 @@
-"""The table of map inputs, ``training_platform/resources/data/map_inputs.yaml``, from the installed pulumi_gcp.
+"""Writes the table of map inputs, ``training_platform/resources/data/map_inputs.yaml``, from the installed pulumi_gcp.
 
-A map's keys are users' labels and the like, and keep their spelling on the wire; other inputs are respelt by
-``camel_case``. The provider's annotations say which inputs are maps. What the table or that rule cannot express raises
-ValueError: an input with an irregular spelling, a map of blocks, a block inside itself.
+The keys of a map, such as users' labels, are sent unchanged. The names of other inputs are converted by ``camel_case``.
+The provider's annotations show which inputs are maps. ValueError is raised for inputs that neither the table nor this
+conversion supports: an irregular name, a map of blocks, or a block inside itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def write_map_inputs(path: Path, tokens: Iterable[str]) -> None:
 
 
 def map_paths(block: type, outer: tuple[type, ...] = ()) -> Iterator[str]:
-    """Yield the path of every map in a class of arguments; ``outer`` are the classes that it is in."""
+    """Yield the path of every map in a class of arguments. ``outer`` contains the classes that enclose it."""
     if block in outer:
         raise ValueError(f"{block.__name__} contains itself: the paths of its maps would have no end")
     kinds = _types.input_type_types(block)
@@ -48,7 +48,7 @@ def map_paths(block: type, outer: tuple[type, ...] = ()) -> Iterator[str]:
 
 
 def _without_lists(kind: Any) -> Any:
-    """Return an input's type; of a list, at any depth, that of its items."""
+    """Return the type of an input, without enclosing lists of any depth."""
     kind = _types.unwrap_type(kind)
     return _without_lists(get_args(kind)[0]) if _is_a(kind, Sequence) else kind
 

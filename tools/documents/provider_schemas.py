@@ -1,7 +1,8 @@
 """The checks of Terraform's provider for Google Cloud on its inputs before it calls an API, read from its source.
 
-Pulumi's provider is built on it, and refuses the same: values outside of an enum or of bounds, other forms, and inputs
-that exclude one another. Kept are these facts alone, under the names that Pulumi has for the inputs.
+Pulumi's provider is built on it and makes the same checks. It refuses values that are not in an enum, exceed bounds or
+do not match a pattern, and inputs that exclude one another. Only these facts are kept, under Pulumi's names of the
+inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _GRANTED = r"^var \w+ = (?=map\[string\]\*schema\.Schema)"  # of grants: of what
 
 
 class SchemaBlock(NamedTuple):
-    """A block of a schema: its inputs for Pulumi, its path there, and its path as the schema names it."""
+    """A block of a schema: its inputs in Pulumi, its path in Pulumi, and its path in the schema."""
 
     inputs: Block
     path: str
@@ -37,13 +38,13 @@ class SchemaBlock(NamedTuple):
 
 
 class Provider:
-    """The provider's source, a folder with a folder for each service."""
+    """The provider's source: a folder with a subfolder for each service."""
 
     def __init__(self, services: Path) -> None:
         self._services = services
 
     def rows(self, token: str) -> Rows:
-        """Return the checks on a type of resource, by path; none where the source lacks the resource."""
+        """Return the checks on a resource type, keyed by path; empty if the source does not have the resource."""
         module, _, name = token.removeprefix("gcp:").partition("/")
         file_name = f"{module}{name.partition(':')[2]}".lower()
         for pulumi_name, terraform_name in _TABLE["files"].items():
@@ -68,7 +69,7 @@ class Provider:
 
 
 class _Package:
-    """The Go files of one service; names are looked up in all of them."""
+    """The Go files of one service. A name may be defined in any of them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -89,14 +90,14 @@ class _Package:
         return self.schema(literal.get("Schema"))
 
     def schema(self, value: Any) -> Json:
-        """Return a mapping of inputs, wherever it is written."""
+        """Return the inputs of a schema, which may be a literal, a named value or merged schemas."""
         value = self.known(value)
         if isinstance(value, GoCall) and value.name.endswith("MergeSchemas"):
             return {name: entry for part in value.arguments for name, entry in self.schema(part).items()}
         return dict(value) if isinstance(value, Mapping) else {}
 
     def known(self, value: Any) -> Any:
-        """Return the value of a name, or of a function of the package without conditions."""
+        """Return the value of a name, or the result of a function in the package that has no conditions."""
         if isinstance(value, Name) and re.fullmatch(r"\w+", value.name):
             return self._literal(rf"^(?:var|\t)?\s*{value.name}\s*:?=\s*(?=[\[&m])") or value
         if isinstance(value, GoCall) and re.fullmatch(r"\w+", value.name):
@@ -150,7 +151,7 @@ def _read(schema: Json, place: SchemaBlock, rows: Rows, source: _Package) -> Non
 
 
 def _wire(name: str, inputs: Block) -> str | None:
-    """Return Pulumi's name of an input: in other letters, and of several in the plural."""
+    """Return Pulumi's name of an input, which differs in upper and lower case and may be plural."""
     plain = name.replace("_", "").lower()
     spellings = (plain, f"{plain}s", f"{plain}es", f"{plain.removesuffix('y')}ies")
     return next((key for key in inputs.inputs if key.lower() in spellings), None)
@@ -159,7 +160,7 @@ def _wire(name: str, inputs: Block) -> str | None:
 def _groups(
     attributes: Mapping[str, Any], name: str, place: SchemaBlock, source: _Package
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield the inputs that an input excludes or requires, where all of them are inputs of its own block."""
+    """Yield each group of inputs that exclude or require one another, if all of them are in the same block."""
     for attribute, word in _TABLE["groups"].items():
         names = source.known(attributes.get(attribute)) or []
         paths = [tuple(path.split(".0.")) for path in names if isinstance(path, str)]
@@ -174,9 +175,9 @@ def _groups(
 
 
 def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
-    """Return an enum as the pinned SDK documents it: closed if its docs name every value, and with those that they add.
+    """Return an enum with the values that the pinned SDK's docs add. It is closed if the docs name all of its values.
 
-    The source is older than the SDK. A list of which the docs say less may have grown since, and stays open.
+    The source is older than the SDK. If the docs do not name all values, the list may have changed, so it stays open.
     """
     if "enum" not in facts:
         return facts
@@ -187,7 +188,7 @@ def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
 
 
 def _alike(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how texts differ that are the same for the provider; of a block nothing."""
+    """Return which differences between two strings the provider ignores, or nothing for a block."""
     same = attributes.get("DiffSuppressFunc")
     word = _TABLE["alike"].get(same.name.rpartition(".")[2]) if isinstance(same, Name) else None
     is_text = isinstance(kind := attributes.get("Type"), Name) and kind.name.endswith("TypeString")
@@ -195,7 +196,10 @@ def _alike(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def close_alike(types: dict[str, Rows]) -> None:
-    """Close each enum that is documented at a longer path: a pool has the blocks of its cluster, with shorter docs."""
+    """Close each enum that is documented at a longer path.
+
+    For example, a node pool has the same blocks as its cluster, but with shorter docs.
+    """
     documented = [
         (token.partition("/")[0], f".{path}", row["enum"])
         for token, rows in types.items() for path, row in rows.items() if row.get("closed")
@@ -211,7 +215,7 @@ def close_alike(types: dict[str, Rows]) -> None:
 
 
 def _facts(check: Any, source: _Package) -> dict[str, Any]:
-    """Return the facts that a check of a value requires; none for a check that is only Go code."""
+    """Return the facts that a check of a value requires, or nothing if the check is Go code without a known name."""
     if not isinstance(check, (GoCall, Name)):
         return {}
     word = check.name.rpartition(".")[2]
@@ -249,20 +253,20 @@ _PAIRS: Final = {"(": ")", "{": "}", "[": "]"}
 
 
 class Name(NamedTuple):
-    """A name, of a constant, a variable or a function."""
+    """The name of a constant, a variable or a function."""
 
     name: str
 
 
 class GoCall(NamedTuple):
-    """A call of a function with its arguments."""
+    """A function call with its arguments."""
 
     name: str
     arguments: list[Any]
 
 
 class Literal:
-    """Reads one value of a source from a place on."""
+    """Reads one value of a Go source, starting at a position."""
 
     def __init__(self, source: str, start: int) -> None:
         self._source = source
@@ -271,7 +275,7 @@ class Literal:
         self._next()
 
     def value(self) -> Any:
-        """Return the value at this place; the rest of its expression is skipped."""
+        """Return the value at the current position, and skip the remainder of its expression."""
         while self._is("&") or self._is("*"):
             self._next()
         operand = self._operand()
@@ -323,7 +327,7 @@ class Literal:
         return written[1:-1] if written.startswith("`") else str(json.loads(written))
 
     def _type(self) -> None:
-        """Pass over the type before a literal: ``[]string``, ``[string]*schema.Schema``."""
+        """Skip the type before a literal: ``[]string``, ``[string]*schema.Schema``."""
         while self._token and not self._is("{"):
             self._next()
 
@@ -351,7 +355,7 @@ class Literal:
         return entries
 
     def _skip(self) -> None:
-        """Skip the content of one pair of brackets."""
+        """Skip the content of a pair of brackets."""
         opened = self._token[0] if self._token else ""
         depth = 0
         while self._token:

@@ -1,4 +1,4 @@
-"""The list of all further types of pulumi_gcp: a line for each type without a document, with its top-level inputs."""
+"""The list of all pulumi_gcp types without a document: one line for each, with its top-level inputs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SCALARS: Mapping[Any, str] = {str: "text", bool: "flag", int: "int64", float: "
 
 
 def write_sdk_types(path: Path, documented: Iterable[str]) -> None:
-    """Write the list of the types that are not ``documented``."""
+    """Write the list of types that are not in ``documented``."""
     lines = [_line(token) for token in sorted(set(tokens()) - set(documented))]
     heading = _HEADING.format(version=source()["pulumi-gcp"])
     path.write_text(heading + "".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _line(token: str) -> str:
-    """Return a type's line: ``gcp:sql/user:User list=databaseRoles text=host,instance,name``."""
+    """Return the line of a type: ``gcp:sql/user:User list=databaseRoles text=host,instance,name``."""
     inputs: dict[str, list[str]] = defaultdict(list)
     for name, kind in sorted(_types.input_type_types(arguments(token)).items()):
         inputs[_kind(kind)].append(name)
@@ -34,7 +34,7 @@ def _line(token: str) -> str:
 
 
 def _kind(annotation: Any) -> str:
-    """Return the kind of an input's values, as shapes call it."""
+    """Return the kind of an input's values, with the name that shapes use."""
     kind = _types.unwrap_type(annotation)
     origin = get_origin(kind)
     if isinstance(origin, type):

@@ -1,12 +1,13 @@
 """Write the permissions of methods and roles: ``python -m tools.permissions --methods CHECKOUT --roles CHECKOUT``.
 
-``--methods`` is a checkout of github.com/iann0036/iam-dataset (gcp/map.json, gcp/roles), ``--roles`` one of
-github.com/jdyke/gcp_iam_update_bot (roles); both dump IAM's roles, and the newer dump counts, so that their agreement
-proves nothing. Facts are taken, restricted to the methods of operations.yaml and the roles of by_hand.yaml.
+``--methods`` is a checkout of github.com/iann0036/iam-dataset (gcp/map.json, gcp/roles), and ``--roles`` is one of
+github.com/jdyke/gcp_iam_update_bot (roles). Both dump IAM's roles. The newer dump is used, and their agreement proves
+nothing, since both have the same source. The output contains only the methods of operations.yaml and the roles of
+by_hand.yaml.
 
-A method is unverified if its row has one source: the map names the ways by which it learnt of each permission. A
-permission that no role holds is an error of its row: IAM spells some in another case (``dockerimages``), and that
-spelling is taken.
+A method is unverified if its row has one source; the map names the methods of discovery for each permission. A
+permission that no role contains is an error in its row. IAM writes some permissions with another case
+(``dockerimages``), and the output uses IAM's form.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _HEAD = """\
 
 
 class RoleRepository(NamedTuple):
-    """A repository with roles: its folder, ``owner/name``, its last commit, and that commit's day."""
+    """A repository with roles: its folder, ``owner/name``, its last commit, and the date of this commit."""
 
     folder: Path
     repository: str
@@ -44,7 +45,7 @@ class RoleRepository(NamedTuple):
     day: str
 
     def read(self, folder: str) -> Iterator[tuple[str, Any]]:
-        """Yield the JSON files of a folder by name, as the last commit has them; ``folder`` may be a file too."""
+        """Yield the JSON files of a folder in the last commit, with their names. ``folder`` may also be a file."""
         with tarfile.open(fileobj=BytesIO(_git(self.folder, "archive", "HEAD", folder))) as archive:
             for member in archive:
                 content = archive.extractfile(member)
@@ -53,12 +54,12 @@ class RoleRepository(NamedTuple):
 
     @property
     def source(self) -> dict[str, str]:
-        """Whence a part of the file is."""
+        """The source of a part of the output: repository, commit and day."""
         return {"repository": self.repository, "commit": self.commit, "day": self.day}
 
 
 def checkout(folder: Path, repository: str) -> RoleRepository:
-    """Return a checkout, or its git directory."""
+    """Return the repository at a path, which may be a checkout or its git directory."""
     commit, day = _git(folder, "log", "-1", "--format=%H %cs").decode().split()
     return RoleRepository(folder, repository, commit=commit, day=day)
 
@@ -68,7 +69,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
 
 
 def document(methods: RoleRepository, roles: RoleRepository) -> dict[str, Any]:
-    """Return the content of the file. Raises ValueError with every row that is wrong."""
+    """Return the content of the file. Raises ValueError with every wrong row."""
     newest = max((methods, roles), key=lambda checkout: checkout.day)
     every_role = {
         f"roles/{file.removesuffix('.json')}": frozenset(role.get("includedPermissions", ()))
@@ -107,7 +108,11 @@ def document(methods: RoleRepository, roles: RoleRepository) -> dict[str, Any]:
 
 
 def _needs(method: str, row: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
-    """Return the needs of a method, by hand or by the map, and whether they have two sources, or one and our reason."""
+    """Return the permissions that a method needs, and whether they are verified.
+
+    They come from by_hand.yaml or from the map. They are verified by two sources in the map, or by our reason in
+    by_hand.yaml unless it says "unverified".
+    """
     by_hand = BY_HAND["methods"].get(method, {})
     mapped = [entry["name"] for entry in row]
     needs = [*by_hand.get("permissions", mapped), *by_hand.get("add", ())]
@@ -144,7 +149,7 @@ def _permission(need: Any) -> str:
 
 
 def _spelled(need: Any, spellings: Mapping[str, str]) -> Any:
-    """Return a need with its permission as roles spell it."""
+    """Return a need with its permission in the upper and lower case that roles use."""
     permission = spellings.get(_permission(need).lower(), _permission(need))
     return {**need, "permission": permission} if isinstance(need, Mapping) else permission
 

@@ -1,1 +1,1 @@
-"""The ``training-platform`` command: arguments and output; other packages do the work."""
+"""The ``training-platform`` command. It parses arguments and prints output; other packages do the work."""

@@ -1,4 +1,4 @@
-"""Values of a command, from flags or defaults, and the first files that it writes."""
+"""The values that a command gets from flags or defaults, and the first files that it writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Value = TypeVar("_Value")
 
 
 class Answers:
-    """Values from flags or defaults; ``wrong`` has a sentence for each missing or wrong one, and ``end`` prints all."""
+    """Values from flags or defaults. ``wrong`` has a sentence for each missing or wrong value; ``end`` prints them."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
@@ -32,7 +32,7 @@ class Answers:
         default: str | None = None,
         example: str | None = None,
     ) -> _Value:
-        """Return a value; if it is missing or wrong, the default or the example, to find further mistakes."""
+        """Return a value. If it is missing or wrong, return the default or the example, to find further mistakes."""
         if flag is not None:
             try:
                 return parse(flag)
@@ -53,7 +53,7 @@ class Answers:
         *,
         example: str | None = None,
     ) -> list[_Value]:
-        """Return the values of a repeatable flag, at least one."""
+        """Return the values of a repeatable flag. At least one is required."""
         if not flags:
             return [self.of(None, option, description, parse, example=example)]
         return [self.of(flag, option, description, parse, example=example) for flag in flags]
@@ -61,7 +61,7 @@ class Answers:
     def one_of(
         self, flag: str | None, option: str, description: str, allowed: Sequence[str], *, announced: bool = False
     ) -> str:
-        """Return one of ``allowed``, by default the first; ``announced`` prints a default that has alternatives."""
+        """Return one of ``allowed``, by default the first. ``announced`` prints the default if it has alternatives."""
         if announced and flag is None and len(allowed) > 1:
             say_folded(f"# {option} {allowed[0]}, the first of {', '.join(allowed)}", err=True)
         return self.of(flag, option, description, among(allowed), default=allowed[0])
@@ -125,9 +125,9 @@ class Answers:
     def sized(
         self, pools: Sequence[FirstPool], max_nodes: Sequence[int], topologies: Sequence[str], slices: Sequence[int]
     ) -> list[FirstPool]:
-        """Return the pools with their sizes: VMs of those with GPUs, topologies and slices of those with TPUs.
+        """Return the pools with their sizes: numbers of VMs for GPU pools, topologies and slices for TPU pools.
 
-        Each is given once for all pools of its kind, or once for each.
+        Each flag is given once for all pools of its kind, or once for each pool.
         """
         from dataclasses import replace
 
@@ -167,7 +167,7 @@ class Answers:
 
 
 def fits(kind: Any) -> Callable[[str], str]:
-    """Return a parser of values for a field of a type."""
+    """Return a parser that checks values against the type of a field."""
     from training_platform.config.reading.section import refusal
 
     def parse(text: str) -> str:
@@ -179,7 +179,7 @@ def fits(kind: Any) -> Callable[[str], str]:
 
 
 def among(allowed: Collection[str], better: Collection[str] = ()) -> Callable[[str], str]:
-    """Return a parser of names; the suggestion is one of the ``better`` names, if there are any."""
+    """Return a parser that accepts only the ``allowed`` names. If ``better`` is not empty, errors suggest its names."""
     from training_platform.catalog.nearest import find_nearest
     from training_platform.config.reading.section import listed
 
@@ -195,7 +195,7 @@ def among(allowed: Collection[str], better: Collection[str] = ()) -> Callable[[s
 
 
 def given(flag: str | None) -> list[str]:
-    """Return the value of a flag as a list of one, if it was given."""
+    """Return a list with the value of a flag, or an empty list if it was not given."""
     return [] if flag is None else [flag]
 
 
@@ -207,7 +207,7 @@ def whole(text: str) -> int:
 
 
 def environment_answer(answers: Answers, flag: str | None, workspace: Workspace, option: str = "--environment") -> str:
-    """Return the environment of a team, job or pool: by default the only one."""
+    """Return the environment of a team, job or pool. The default is the only environment, if there is one."""
     names = [stack.name for stack in workspace.stacks.values() if stack.team is None]
     if not names:
         fail("No environment is declared: training-platform init environment NAME writes one.")
@@ -225,7 +225,7 @@ def refuse_existing(folder: Path, file: str) -> None:
 
 
 def refuse_wrong(workspace: Workspace, name: str, text: str) -> None:
-    """Exit if the model rejects the text of a stack beside all others."""
+    """Exit if the model rejects the text of a stack together with all other stacks."""
     from training_platform.config.first_files import findings_of
 
     if wrong := findings_of(workspace, name, text):
@@ -235,7 +235,7 @@ def refuse_wrong(workspace: Workspace, name: str, text: str) -> None:
 
 
 def write_stack(folder: Path, workspace: Workspace, name: str, text: str) -> None:
-    """Write a stack file that the model accepts beside all others."""
+    """Write a stack file if the model accepts it together with all other stacks."""
     refuse_wrong(workspace, name, text)
     write_file(folder, f"stacks/Pulumi.{name}.yaml", text)
 
@@ -249,7 +249,7 @@ def write_file(folder: Path, file: str, text: str) -> None:
 
 
 def legal_topology(machine: MachineType) -> Callable[[str], str]:
-    """Return a parser of slice topologies of a machine type."""
+    """Return a parser for the slice topologies of a machine type."""
     from training_platform.catalog.topologies import legal_for, nearest_topology, topologies_text
 
     def parse(text: str) -> str:

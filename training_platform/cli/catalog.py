@@ -1,4 +1,4 @@
-"""``training-platform catalog``: the catalogue's facts with their sources, and its unverified facts."""
+"""``training-platform catalog``: prints the catalogue's facts with their sources, and lists unverified facts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _names() -> list[str]:
 @click.option("--verbose", "-v", is_flag=True, help="Print every fact, also empty ones.")
 @format_option
 def show(name: str, verbose: bool, output_format: Format) -> None:
-    """Print the facts of a row with units and source; facts without a primary source are marked.
+    """Print the facts of a row with units and source. Facts without a primary source are marked.
 
     Exit code 2: the catalogue has no such name.
     """
@@ -104,13 +104,13 @@ def list_(
 
 
 def _heading(sheet: Sheet) -> str:
-    """Return the title above a row; machine types are grouped by accelerator."""
+    """Return the heading above a row. Machine types are grouped by accelerator."""
     has = _ACCELERATED.get(str(sheet.value("kind"))) if sheet.kind == "machine type" else None
     return f"{sheet.kind}s{has or ''}"
 
 
 def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
-    """Return the sorting key of a row: kinds in their order, and names by letters and numbers."""
+    """Return the sorting key of a row: kinds in their order, and names by their letters and numbers."""
     from training_platform.catalog.fact_sheets import KINDS
 
     name: list[str | int] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", sheet.name)]
@@ -119,7 +119,7 @@ def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
 
 
 def _list_unverified() -> None:
-    """Print each unverified fact with its rows, and how to verify it."""
+    """Print each unverified fact with its rows, and a way to verify it."""
     from training_platform.catalog.fact_sheets import decision, in_code, undecided
 
     rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
@@ -131,14 +131,14 @@ def _list_unverified() -> None:
 
 
 def sheets_of(name: str) -> list[Sheet]:
-    """Return the sheets with a name, or none if the catalogue lacks it."""
+    """Return the sheets with a name, or none if the catalogue does not contain it."""
     from training_platform.catalog.fact_sheets import sheets
 
     return [sheet for sheet in sheets() if sheet.name == name]
 
 
 def print_sheets(shown: Iterable[Sheet], output_format: Format, *, verbose: bool = False) -> None:
-    """Print sheets; as text only with the row's own facts, unless ``verbose``."""
+    """Print sheets. Text output contains only the row's own facts, unless ``verbose``."""
     if output_format == "json":
         print_json(
             [
@@ -180,7 +180,7 @@ def _zones(sheet: Sheet) -> set[str]:
 
 
 def _is_telling(fact: Fact) -> bool:
-    """Whether a fact has a value and is neither a source nor on the accelerator's own sheet."""
+    """Return True if a fact has a value, is not a source, and is not already on the accelerator's own sheet."""
     of_other = fact.field.startswith("accelerator.") and not fact.field.startswith(_OF_ACCELERATOR)
     return fact.value not in (None, [], False) and not fact.field.endswith(".source") and not of_other
 
@@ -198,7 +198,7 @@ def _shown(value: Value) -> str:
 
 
 def _brief(sheet: Sheet) -> str:
-    """Return the facts that distinguish a row from its neighbours, and the number of unverified ones."""
+    """Return the facts that distinguish a row from similar ones, and the number of its unverified facts."""
     chosen = {
         "machine type": ("chips", "vcpus", "memory_gb", "capacities"),
         "accelerator": ("title", "hbm_gb", "peak_bf16_tflops"),

@@ -1,4 +1,4 @@
-"""``training-platform explain``: explanations of rules, findings, quotas and machines."""
+"""``training-platform explain``: explains rules, findings, quotas and machines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"(?P<file>.+\.(?:ya?ml|py)):(?P<line>\d{1,9})(?::\d+)?")
 
 
 def _subjects() -> list[str]:
-    """Return the rules, and the catalogue's names."""
+    """Return the rules, and the names in the catalogue."""
     from training_platform.catalog.fact_sheets import sheets
     from training_platform.checks.every_rule import every_rule
 
@@ -74,7 +74,7 @@ def explain(subject: str, output_format: Format, base: str | None, root: Path | 
 
 
 def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[tuple[Finding, str]]:
-    """Return the findings of a check at a line, in the order of reports, each with why it does not count, if so."""
+    """Return the findings at a line in the order of reports. If one is exempt or known, the reason is added."""
     from training_platform.checks import run
     from training_platform.checks.report import ordered
     from training_platform.checks.stacks import CheckOptions
@@ -103,7 +103,7 @@ def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[t
 
 
 def _quotas(name: str) -> list[Quota]:
-    """Return the quotas with an id, which may be shortened as in reports, or the catalogue's own name."""
+    """Return the quotas with a name. It may be the catalogue's name, or an id, shortened as in reports."""
     from training_platform.catalog import loader
     from training_platform.quota.charges import short_quota_id
 
@@ -115,7 +115,10 @@ def _quotas(name: str) -> list[Quota]:
 def _print_rules(
     pairs: Sequence[tuple[RuleSheet, Finding | None]], output_format: Format, aside: Mapping[int, str] | None = None
 ) -> None:
-    """Print rules, each with a finding if there is one; ``aside`` says why some do not count, by their ids."""
+    """Print rules, each with its finding if there is one.
+
+    ``aside`` maps the ids of exempt or known findings to the reason.
+    """
     from training_platform.rules.descriptions import acknowledgement, exemption
     from training_platform.rules.exemptions import LOSSES
 

@@ -1,4 +1,4 @@
-"""``training-platform init``: first files of environments, teams and jobs, and further pools."""
+"""``training-platform init``: writes the first files of environments, teams and jobs, and adds node pools."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def environment(
 ) -> None:
     """Write stacks/Pulumi.NAME.yaml: an environment, its node pools, and a cluster for each of their regions.
 
-    Exit code 2: not written.
+    Exit code 2: nothing was written.
     """
     from training_platform.config.first_files import environment_text, machine_named
     from training_platform.config.reading.section import Email, HostName, ProjectId
@@ -141,7 +141,7 @@ def pool(
     slices: int | None,
     root: Path | None,
 ) -> None:
-    """Add a node pool to stacks/Pulumi.ENVIRONMENT.yaml and keep all other lines. Exit code 2: not written."""
+    """Add a node pool to stacks/Pulumi.ENVIRONMENT.yaml and keep all other lines. Exit code 2: nothing was written."""
     from dataclasses import replace
 
     from training_platform.catalog.locations import region_of
@@ -206,7 +206,7 @@ def team(
 ) -> None:
     """Write stacks/Pulumi.ENVIRONMENT-NAME.yaml: a team, by default with all unassigned capacity.
 
-    Exit code 2: not written.
+    Exit code 2: nothing was written.
     """
     from training_platform.config.first_files import team_text
     from training_platform.config.reading.section import Member
@@ -238,7 +238,7 @@ def team(
 
 
 def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
-    """Print an environment's node pools, or the last one with a name; return the flavor of the last one."""
+    """Print an environment's node pools, or only those named ``only``. Return the flavor of the last printed one."""
     from training_platform.config.expansion import flavor_name, pools
     from training_platform.config.reading.section import counted
 
@@ -260,7 +260,7 @@ def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
 
 
 def _say_next(workspace: Workspace, home: str) -> None:
-    """Print the next commands, with `quota init` only for a project without limits."""
+    """Print the next commands. `quota init` is one of them only for a project without recorded limits."""
     from training_platform.quota.snapshot import FOLDER
 
     section = workspace.stacks[home].environment
@@ -269,7 +269,7 @@ def _say_next(workspace: Workspace, home: str) -> None:
 
 
 def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence[str]) -> Amounts:
-    """Return a new team's GPUs or chips: from flags, or all that no team has."""
+    """Return a new team's GPUs or chips, from flags, or all that no other team has."""
     from training_platform.config.lent_quota import unpromised
 
     section = workspace.stacks[home].environment
@@ -292,7 +292,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         return cluster, flavor, fitting(cluster, flavor, whole(amount))
 
     def fitting(cluster: str, flavor: str, amount: int) -> int:
-        """Return an amount of whole VMs or slices that no other team has."""
+        """Return the amount if it consists of whole VMs or slices and no other team has it. Raises ValueError."""
         row = rows[f"{cluster}/{flavor}"]
         size = row.chips_per_slice
         available = unpromised_chips.get(cluster, {}).get(flavor, 0)
@@ -325,7 +325,7 @@ def _positive(amounts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
-    """Print a new team's shares, and how the next team gets one."""
+    """Print a new team's shares, and explain how the next team can get one."""
     from training_platform.config.lent_quota import unpromised
 
     for cluster, flavors in amounts.items():

@@ -1,6 +1,6 @@
-"""The entry point: all commands, and the exit of the process.
+"""The entry point: all commands, and the exit code of the process.
 
-A command imports its work when it runs, so that help and errors are printed at once.
+A command imports its dependencies only when it runs, so that help and errors appear immediately.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PARTS = part_commands()
 
 
 class App(Commands):
-    """The commands of the core, followed by those of parts."""
+    """The core commands, followed by the commands of parts."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,9 +63,9 @@ def app() -> None:
 
 
 def main() -> None:
-    """Run the command; a signal ends it without output, an interrupt with exit code 130, as shells expect.
+    """Run the command. A signal ends it without output; an interrupt ends it with exit code 130, as shells expect.
 
-    A mistake in this program ends with 2, could not check: Python's own 1 would read as findings.
+    A bug in this program ends it with exit code 2, could not check. Python's own exit code 1 would mean findings.
     """
     gc.set_threshold(50_000)  # a plan has few cycles: by default, looking for them is 15% of a check of 1,000 pools
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # without it, pydantic reads all entry points
@@ -81,14 +81,17 @@ def main() -> None:
 
 
 def _failed(error: Exception) -> int:
-    """Report a failure in one sentence, with a traceback only on request. Returns the exit code."""
+    """Report a failure in one sentence, with a traceback only if the user requests it. Returns the exit code."""
     message = printable(bug("failed and checked nothing", error))
     sys.stderr.write(f"training-platform: {message.encode('utf-8', 'backslashreplace').decode()}\n")
     return COULD_NOT
 
 
 class StreamError(Exception):
-    """A standard stream cannot be written; not an OSError, since libraries would attribute it to their own files."""
+    """Raised if a standard stream cannot be written.
+
+    It is not an OSError, since libraries would attribute an OSError to their own files.
+    """
 
     def __init__(self, name: str, reason: OSError) -> None:
         super().__init__(f"{name} cannot be written: {reason.strerror or reason}.")
@@ -97,10 +100,10 @@ class StreamError(Exception):
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Run a command; if a standard stream fails, the process ends with one sentence and exit code 2.
+    """Run a command. If a standard stream fails, end the process with a one-sentence message and exit code 2.
 
-    Where the reader of a pipe has gone, as ``head`` does, that is no failure: it ends quietly, with 141. A character
-    that standard output has not in its encoding becomes a ``?``.
+    A closed pipe, as with ``head``, is not a failure: the process ends without a message, with exit code 141. A
+    character that the encoding of standard output does not support becomes a ``?``.
     """
     if sys.stderr is None:  # its closer wants no messages; a newly opened file must not get its descriptor
         sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -128,7 +131,7 @@ class _Checked(io.FileIO):
         self._stream = name
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write bytes and return their number."""
+        """Write bytes and return how many were written."""
         try:
             return super().write(data)
         except OSError as error:
@@ -142,7 +145,7 @@ def _checked(stream: TextIO, name: str, *, errors: str | None) -> TextIO:
 
 
 def _end(code: int, message: str) -> NoReturn:
-    """End the process without flushing output, which would fail again."""
+    """End the process without flushing output, since flushing would fail again."""
     if message:
         with suppress(OSError):
             os.write(2, f"training-platform: {message}\n".encode())

@@ -1,4 +1,4 @@
-"""``training-platform pipeline-accounts``: the gcloud commands that create the accounts of pipelines."""
+"""``training-platform pipeline-accounts``: prints the gcloud commands that create the accounts of pipelines."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def pipeline_accounts(
     operators: tuple[str, ...],
     root: Path | None,
 ) -> None:
-    """Print a script that creates the service accounts of pipelines and grants their rights.
+    """Print a script that creates the service accounts of pipelines and grants their roles.
 
-    An owner of the projects reads and runs it once, and again after a change of environments. Exit code 2: a stack
+    An owner of the projects reads it and runs it once, and again after a change of environments. Exit code 2: a stack
     file is rejected.
     """
     from training_platform.config.workspace import read_workspace
@@ -119,7 +119,7 @@ def pipeline_accounts(
 
 
 def _refuse(project: str, workspace: Workspace) -> None:
-    """Exit if stack files are rejected, or if jobs of teams could act as the accounts."""
+    """Exit if stack files are rejected, or if teams' jobs could act as the accounts."""
     rejections = [
         *workspace.unreadable.values(),
         *(str(finding) for stack in workspace.stacks.values() for finding in stack.findings),

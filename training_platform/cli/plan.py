@@ -1,4 +1,4 @@
-"""``training-platform plan``: the resources that a stack would register, without a cloud."""
+"""``training-platform plan``: prints the resources that a stack would register, without accessing a cloud."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _COLUMNS = 80  # of a terminal that is not widened
 def plan(
     *, stacks: tuple[str, ...], resource: str | None, output_format: Literal["tree", "json"], root: Path | None
 ) -> None:
-    """Print the plan of stacks: components and resources with their lines of the stack file.
+    """Print the plan of stacks: components and resources with their lines in the stack file.
 
-    Secrets are not shown. Exit code 0: planned. 2: a stack has no plan; check says why.
+    Secrets are not shown. Exit code 0: the stacks were planned. 2: a stack has no plan; `check` prints the reason.
     """
     from training_platform.checks.plan_document import PlanDocuments, plan_document
     from training_platform.checks.stacks import stack_names
@@ -83,7 +83,7 @@ def _unknown(name: str, stacks: Sequence[str], resource_names: Sequence[str]) ->
 
 
 def _tree(document: PlanDocument) -> Iterator[str]:
-    """Yield a line for each component and resource, below its parent; one that is wider than a terminal is folded."""
+    """Yield a line for each component and resource, below its parent. Lines that are too long are folded."""
     from training_platform.config.workspace import stack_file
 
     children: dict[tuple[str, str] | None, list[ResourceDocument]] = {}
@@ -111,7 +111,7 @@ def _tree(document: PlanDocument) -> Iterator[str]:
 
 
 def _details(document: PlanDocument) -> Iterator[str]:
-    """Yield each resource with all of its inputs and options."""
+    """Yield the lines of each resource, with all of its inputs and options."""
     import yaml
 
     for resource in document.resources:
@@ -125,7 +125,7 @@ def _details(document: PlanDocument) -> Iterator[str]:
 
 
 def _readable(value: Any) -> Any:
-    """Return a value for people: secrets without their digest, type and name as one string."""
+    """Return a value in a form for people: secrets without their digest, type and name as one string."""
     from training_platform.config.reading.secrets import HIDDEN
 
     if isinstance(value, dict):
