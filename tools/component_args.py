@@ -120,7 +120,7 @@ def _described(info: FieldInfo) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a docstring below a class or field: in one line, since the analyser would keep breaks and indentation."""
+    """Return a docstring for a class or field as one line, since the analyser keeps line breaks and indentation."""
     return f'    """{" ".join(text.split())}"""'.replace("``", "`").replace("\\", "\\\\")
 
 

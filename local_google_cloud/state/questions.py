@@ -54,7 +54,7 @@ class TrainingVms:
 
 
 class Grant(NamedTuple):
-    """A role of one member on one resource; ``permissions`` are those of a custom role, None for a predefined one."""
+    """A role of a member on a resource. ``permissions`` are those of a custom role, or None for a predefined role."""
 
     member: str
     role: str
@@ -89,7 +89,7 @@ class Access(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A permission that a request needs and ``member`` lacks; ``of_agent`` if the member is an account of Google's."""
+    """A permission that a request needs and ``member`` does not have. ``of_agent`` marks an account of Google's own."""
 
     member: str
     permission: str

@@ -76,7 +76,10 @@ class Store:
             self._changed = self._records.pop(key, None) is not None or self._changed
 
     def below(self, name: str) -> Iterator[Record]:
-        """Yield everything below a name in the order of creation. Like those of all lists, these are not copies."""
+        """Yield all resources below a name in the order of creation.
+
+        As in all methods that return several resources, these are not copies.
+        """
         prefix = f"{name}/"
         yield from [record for key, record in self._records.items() if key.startswith(prefix)]
 

@@ -151,7 +151,7 @@ def _compact(value: Any) -> str:
 
 
 def write(path: Path, sections: Mapping[str, Any], row: Callable[[Any], str] = _compact) -> None:
-    """Write documents as JSON: a line for each part, type and shape, so that a new version shows as a short change."""
+    """Write documents as JSON, with a line for each part, type and shape, which keeps diffs short."""
     lines = ",\n".join(
         f'"{section}": {_lines(rows, row) if section in ("parts", "types", "shapes") else _compact(rows)}'
         for section, rows in sections.items()

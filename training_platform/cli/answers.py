@@ -80,7 +80,7 @@ class Answers:
         reservations: Sequence[str],
         near: Sequence[str] = (),
     ) -> list[FirstPool]:
-        """Return a pool for each machine type; zones and capacities are given once for all, or one for each."""
+        """Return a pool for each machine type. Each zone or capacity is for one pool, or for all if there is one."""
         from training_platform.catalog import MACHINE_TYPES, ZONES
         from training_platform.catalog.locations import region_of
         from training_platform.config.first_files import FirstPool, first_capacity, first_zone, offered_zones
