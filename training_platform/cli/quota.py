@@ -1,4 +1,4 @@
-"""``training-platform quota``: holders of limits, limits from Google Cloud, and needed requests."""
+"""``training-platform quota``: shows the use of limits, reads limits from Google Cloud, and writes requests."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def show(
     today: str | None,
     root: Path | None,
 ) -> None:
-    """Show the use and the rest of every limit, and each team's share of the clusters' capacity.
+    """Show the used and the free part of every limit, and each team's share of the clusters' capacity.
 
-    Counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
+    Use is counted over all stacks, at the autoscaling maximum. Exit code 2: a file could not be counted.
     """
     from training_platform.checks.reports.quota_tables import (
         overview_json,
@@ -110,10 +110,10 @@ def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | Non
 @today_option
 @root_option
 def init(today: str | None, root: Path | None) -> None:
-    """Write a placeholder for each project without a snapshot, to work without credentials.
+    """Write a placeholder for each project without a snapshot, so that other commands work without credentials.
 
-    It has the demand of stacks and jobs, and nothing is compared with it. Raises a placeholder's amounts where the
-    demand has grown. Exit code 2: a file could not be counted, and nothing was written.
+    A placeholder contains the demand of stacks and jobs as limits, so no check against it fails. If the demand has
+    grown, existing placeholders are raised. Exit code 2: a file could not be counted, and nothing was written.
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.parts import checks_of_files
@@ -136,7 +136,7 @@ def init(today: str | None, root: Path | None) -> None:
 
 
 def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield file and text of each snapshot that is missing, or is a placeholder below the current need."""
+    """Yield file and text for each snapshot that is missing, and for each placeholder below the current demand."""
     from training_platform.quota.snapshot import placeholder_text, unmarked
 
     for ledger in overview.ledgers:
@@ -161,8 +161,8 @@ def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder:
 def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: str | None, root: Path | None) -> None:
     """Read the projects' limits from Google Cloud into stacks/quotas/, and print the changes.
 
-    Needs the extra `quota` and application default credentials. Writes every file or none. A snapshot has only limits,
-    not their present use. Exit code 2: a project could not be read.
+    Needs the extra `quota` and application default credentials. If a project cannot be read, no file is written. A
+    snapshot contains only limits, not their present use. Exit code 2: a project could not be read.
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.process import progress_bar
@@ -201,7 +201,7 @@ def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: 
 
 
 def overview_of(root: Path | None, today: str | None) -> Overview:
-    """Return both ledgers of a repository."""
+    """Return the ledgers of limits and of capacity for a repository."""
     from training_platform.config.reading.clock import today as clock
     from training_platform.quota.overview import read_overview
 
@@ -210,7 +210,7 @@ def overview_of(root: Path | None, today: str | None) -> Overview:
 
 
 def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
-    """Return the projects to read; selected ones may be unknown to stack files."""
+    """Return the projects to read. Selected projects need not appear in stack files."""
     from training_platform.config.reading.section import ProjectId, fits
 
     names = list(dict.fromkeys(selected)) or [ledger.project for ledger in overview.ledgers]
@@ -223,7 +223,7 @@ def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
 
 
 def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
-    """Return a snapshot's text, if it exists. Exits if it is unreadable."""
+    """Return a snapshot's text, or None if it does not exist. Exits if it is unreadable."""
     from training_platform.quota.snapshot import FOLDER
 
     file = f"{FOLDER}/{project}.yaml"
@@ -249,7 +249,7 @@ def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
 
 
 def say_not_counted(overview: Overview) -> None:
-    """Print on standard error the gaps of an overview."""
+    """Print the gaps of an overview on standard error."""
     for sentence in overview.not_counted:
         say(f"training-platform: not counted: {sentence}", err=True)
 
@@ -270,10 +270,10 @@ def request(
     today: str | None,
     root: Path | None,
 ) -> None:
-    """Write the requests that `quota plan` names into the environments' stack files, for review.
+    """Write the requests that `quota plan` prints into the environments' stack files, for review.
 
-    The next deployment of an environment sends them to Google Cloud. Comments and other lines stay. Writes every file
-    or none. Exit code 2: a file could not be counted or written.
+    The next deployment of an environment sends them to Google Cloud. Comments and other lines are kept. If a file
+    cannot be counted or written, no file is changed, and the exit code is 2.
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.reports.quota_tables import plan_summary

@@ -1,4 +1,4 @@
-"""Shared code of commands: options, the repository, extras, and messages."""
+"""Code that commands share: options, the search for the repository, extras, and messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXTRAS: Final = {
     "verify": ("googleapiclient", "kubernetes", "requests"),
     "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "httpx", "starlette", "uvicorn"),
 }
-"""The modules of each extra; ``quota pull`` checks for the extra ``quota`` itself."""
+"""The modules that each extra installs. ``quota pull`` checks the extra ``quota`` itself."""
 PATH = click.Path(path_type=Path)
 Format = Literal["text", "json"]
 Command = Callable[..., None]
@@ -42,17 +42,17 @@ LateCommand = Callable[[], click.Command]
 
 
 class LateCommands(UserDict[str, Any]):
-    """Commands by name, in the order of the help, each imported when it is run.
+    """Commands, keyed by name in the order of the help. Each is imported when it runs.
 
-    Importing all of them takes a sixth of the time in which a job is rendered.
+    Importing all of them would take a sixth of the time that it takes to render a job.
     """
 
     def __init__(self, commands: Mapping[str, LateCommand]) -> None:
-        """Set the commands by name."""
+        """Store the commands, keyed by name."""
         super().__init__(commands)
 
     def __getitem__(self, name: str) -> click.Command:
-        """Return a command."""
+        """Import and return a command."""
         command = super().__getitem__(name)
         if not isinstance(command, click.Command):
             command = self.data[name] = command()
@@ -60,12 +60,12 @@ class LateCommands(UserDict[str, Any]):
 
 
 def commands_of(package: str, names: Mapping[str, str]) -> dict[str, LateCommand]:
-    """Return commands of modules of a package by name, each given as ``module:attribute``."""
+    """Return commands keyed by name. ``names`` gives each one as ``module:attribute`` in the package."""
     return {name: partial(resolve_name, f"{package}.{attribute}") for name, attribute in names.items()}
 
 
 def part_commands(group: str = "") -> dict[str, LateCommand]:
-    """Return the parts' commands in ``training-platform`` or in one of its groups."""
+    """Return the commands of parts for ``training-platform`` or for one of its groups."""
     commands: dict[str, LateCommand] = {}
     for part in installed_parts().values():
         for path, load in part.commands.items():
@@ -76,7 +76,7 @@ def part_commands(group: str = "") -> dict[str, LateCommand]:
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order of their addition, each with its whole first sentence."""
+    """A group that lists its commands in the order in which they were added, each with its complete first sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # as click calls it
         """Return the names of the commands."""
@@ -92,7 +92,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=_WHOLE)) for name in names])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; a user's error ends it with exit code 2 and one sentence."""
+        """Run a command. A UserError ends it with exit code 2 and its message."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -102,14 +102,14 @@ class Commands(click.Group):
 
 
 def _check_local_cloud(_ctx: click.Context, _param: click.Parameter, address: str | None) -> str | None:
-    """Return the address of a local cloud; any other address is rejected, since it would get the user's credentials."""
+    """Return the address of a local cloud. Any other server is rejected, since it would receive the credentials."""
     if address is not None and not _ON_THIS_MACHINE.fullmatch(address):
         fail(f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")
     return address
 
 
 def stacked(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return several decorators as one, which adds their options in this order."""
+    """Return one decorator that applies several, so that their options are listed in this order."""
     return lambda command: reduce(lambda function, decorator: decorator(function), reversed(decorators), command)
 
 
@@ -128,7 +128,7 @@ local_cloud_option = click.option(
 
 
 def instead(option: str, sentence: str) -> Callable[[Command], Command]:
-    """Return a hidden option of other tools that ends the command with what to use here."""
+    """Return a hidden option that other tools have. It ends the command, and says what to use instead."""
 
     def refuse(_ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
         if is_set:
@@ -140,14 +140,15 @@ def instead(option: str, sentence: str) -> Callable[[Command], Command]:
 
 
 def example(command: str) -> str:
-    """Return the end of a command's help, with an example in one line."""
+    """Return the end of a command's help: an example in one line."""
     return f"\b\nExample:\n  {command}"
 
 
 def repository(path: Path | None) -> Path:
-    """Return the repository's root: ``path``, or the nearest folder upwards that has ``Pulumi.yaml`` and ``stacks/``.
+    """Return the repository's root: ``path``, or the nearest parent folder with ``Pulumi.yaml`` and ``stacks/``.
 
-    Ends the command with exit code 2 and one sentence where there is none, or where it is of another version.
+    Ends the command with exit code 2 and a one-sentence message if there is none, or if it is a clone of another
+    version.
     """
     root = root_around(path) or fail(
         f"{path or 'This folder'} is not a training-platform repository: there is no Pulumi.yaml beside stacks/."
@@ -161,7 +162,7 @@ def repository(path: Path | None) -> Path:
 
 
 def root_around(path: Path | None = None) -> Path | None:
-    """Return the repository's root as ``repository`` does, or None."""
+    """Return the same root as ``repository``, or None if there is none."""
     start = (path or Path()).resolve()
     folders = (start,) if path else (start, *start.parents)
     roots = (folder for folder in folders if (folder / "Pulumi.yaml").is_file() and (folder / "stacks").is_dir())
@@ -176,7 +177,7 @@ def installed() -> str:
 
 
 def _version(root: Path) -> str | None:
-    """Return the version of a clone of this project, or None for a folder of only stacks."""
+    """Return the version of a clone of this project, or None for a folder that contains only stacks."""
     path = root / "pyproject.toml"
     if not path.is_file():
         return None
@@ -190,7 +191,7 @@ def _version(root: Path) -> str | None:
 
 
 def completion(names: Callable[[], Iterable[str]]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return a shell completion: the names that start with a word, each once and in order."""
+    """Return a shell completion that lists the names with a prefix, sorted and without duplicates."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
         return [name for name in dict.fromkeys(names()) if name.startswith(incomplete)]
@@ -214,31 +215,31 @@ complete_jobs = completion(_job_files)
 
 
 def fail(message: str, *, code: int = 2) -> NoReturn:
-    """Exit with one sentence on standard error; exit code 2 means could not check, or wrong usage."""
+    """Exit with a one-sentence message on standard error. Exit code 2 means could not check, or wrong usage."""
     say_folded(f"training-platform: {message}", err=True)
     sys.exit(code)
 
 
 def need(extra: Literal["adopt", "jobs", "sandbox", "verify"], command: str) -> None:
-    """Exit with code 2 and one sentence if the extra that ``command`` needs is not installed."""
+    """Exit with code 2 and a one-sentence message if the extra that ``command`` needs is not installed."""
     if any(find_spec(module) is None for module in EXTRAS[extra]):
         fail(f"{command} needs the extra `{extra}`: {install(extra)}")
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text that may contain names from files, without control characters, so that no log runs it as a command."""
+    """Print text that may contain names from files. Control characters are removed, so that a log cannot run them."""
     click.echo(printable(text), err=err)
 
 
 def say_folded(text: str, *, err: bool = False) -> None:
-    """Print sentences; on a terminal they are folded between words and keep their indentation."""
+    """Print sentences. On a terminal they are wrapped between words and keep their indentation."""
     stream = sys.stderr if err else sys.stdout
     columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
     say(folded(text, columns) if columns else text, err=err)
 
 
 def folded(text: str, width: int) -> str:
-    """Return text folded between words to at most ``width`` columns; words are not broken, since people copy them."""
+    """Return text wrapped to at most ``width`` columns. Words are never broken, since people copy them."""
     lines = []
     for line in text.splitlines():
         indent = line[: len(line) - len(line.lstrip())]
@@ -249,14 +250,14 @@ def folded(text: str, width: int) -> str:
 
 
 def line_width() -> int:
-    """Return the width of the terminal, or COLUMNS; for a pipe, a width that no line reaches."""
+    """Return the width of the terminal, or COLUMNS. For a pipe, return a width larger than any line."""
     return shutil.get_terminal_size((10_000, 0)).columns
 
 
 def say_beside(head: str, text: str) -> None:
-    """Print text beside a head, folded to the width of the terminal.
+    """Print text to the right of a head, wrapped to the width of the terminal.
 
-    Where too little room is left beside the head, the text is below it. A pipe's lines are not folded.
+    If there is too little space at the right, the text is printed below the head. Lines are not wrapped for a pipe.
     """
     width = line_width()
     room = width - len(head)
@@ -267,5 +268,5 @@ def say_beside(head: str, text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value for programs."""
+    """Print a value as JSON."""
     click.echo(json.dumps(value, indent=2))

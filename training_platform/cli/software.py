@@ -1,4 +1,4 @@
-"""``training-platform software``: newer versions of installed charts, and digests of images."""
+"""``training-platform software``: finds newer versions of installed charts, and digests of images."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ app = Commands("software", help="Versions of the charts and digests of the image
 def outdated(output_format: Format, root: Path | None) -> None:
     """Look up newer versions of the catalogue's charts and of environments' charts in their registries.
 
-    Needs the network. A newer minor version is only shown: `docs/upgrade.md` has its order. Exit code 1: a chart has a
-    newer release of its minor version. 2: a registry could not be asked.
+    Needs the network. A newer minor version is only shown, since `docs/upgrade.md` prescribes the order of such
+    upgrades. Exit code 1: a chart has a newer release of its minor version. 2: a registry did not answer.
     """
     from training_platform.clients.failures import ApiError
     from training_platform.clients.registries import Registries
@@ -75,9 +75,9 @@ _CATALOGUE = "training_platform/catalog/data/software.yaml"
 def digests(root: Path | None, *, write: bool) -> None:
     """Look up the digests of the catalogue's images that have only a tag.
 
-    Needs the network; Google's registries are asked with application default credentials. A digest says which image
-    the tag means today, not whether the image is right. Exit code 1: an image has no digest in the catalogue. 2: a
-    registry could not be asked.
+    Needs the network. Requests to Google's registries use application default credentials. A digest identifies the
+    image that the tag points to today; it does not prove that the image is right. Exit code 1: an image has no digest
+    in the catalogue. 2: a registry did not answer.
     """
     from training_platform.catalog import IMAGES
     from training_platform.checks.output import write_files
@@ -115,7 +115,7 @@ def _pinned(image: str, digest: str) -> str:
 
 
 def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]:
-    """Return user, name, position, repository and version of each chart: the catalogue's, and environments' own."""
+    """Return user, name, position, repository and version of each chart in the catalogue and in environments."""
     from training_platform.catalog import CHARTS
 
     charts = {name: [("catalogue", name, row.chart, row.repository, row.version)] for name, row in CHARTS.items()}
@@ -131,7 +131,7 @@ def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]
 
 
 def _row(client: Registries, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
-    """Return the newest release of a version's minor version, and of all, if they are newer. Raises ApiError."""
+    """Return the newest release of the same minor version, and the newest of all, if newer. Raises ApiError."""
     from training_platform.clients.failures import ApiError
     from training_platform.clients.registries import parse
 

@@ -1,4 +1,4 @@
-"""``training-platform stacks``: the stacks of a repository in the order of deployment, for pipelines."""
+"""``training-platform stacks``: lists the stacks of a repository in the order of deployment, for pipelines."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def stacks(
     as_json: bool,
     root: Path | None,
 ) -> None:
-    """Print the environments, production last, or one environment's stack and then its teams' stacks.
+    """Print the environments with production last, or one environment's stack followed by its teams' stacks.
 
-    The stack files' content decides, not their names. Exit code 1: no order deploys the change since ``--base`` in one
-    go; 2: a file does not name its environment, or the base cannot be read.
+    The command uses the content of stack files, not their names. Exit code 1: no order can deploy the change since
+    ``--base`` in one pass. 2: a file does not name its environment, or the base cannot be read.
     """
     from training_platform.catalog.nearest import find_nearest
     from training_platform.config.reading.clock import today as clock
@@ -83,7 +83,7 @@ def stacks(
 
 
 def _refuse_half_of(*, environment: str | None, base: str | None, retired: bool, kept: bool) -> None:
-    """End the command if an option lacks another one that it needs."""
+    """Exit if an option is given without another option that it requires."""
     if kept and not retired:
         fail("--kept needs --retired: it prints what the stacks that have ended keep.")
     if environment is None and retired:
@@ -93,7 +93,7 @@ def _refuse_half_of(*, environment: str | None, base: str | None, retired: bool,
 
 
 def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
-    """Return the retired stacks, teams first."""
+    """Return the stacks whose retirement date has come, teams first."""
     ended = []
     for name in names:
         end = workspace.stacks[name].retired
@@ -103,19 +103,19 @@ def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
 
 
 def _kept(stack: Stack) -> list[str]:
-    """Return the sections that a retired stack keeps, a line each, with who pays for them."""
+    """Return a line for each section that a retired stack keeps, with the name of whoever pays for it."""
     end = stack.retired
     return [f"{stack.name} {section} paid by {end.paid_by}" for section in end.keeps] if end else []
 
 
 def _ends_later(stack: Stack) -> list[str]:
-    """Return the day of a retired stack that has not come, as a line."""
+    """Return a line with the retirement date of a stack, if the date is in the future."""
     end = stack.retired
     return [f"{stack.name} ends on {end.since}, and nothing of it is destroyed before"] if end else []
 
 
 def _ordered(names: list[str], environment: str, workspace: Workspace, base: str) -> list[str]:
-    """Return an environment's stacks in the order that the change since ``base`` needs. Exits if no order works."""
+    """Return an environment's stacks in the order that the change since ``base`` requires. Exits if no order works."""
     from training_platform.checks.comparison.base_files import base_tree
     from training_platform.checks.comparison.refusals import deployment_order
     from training_platform.config.workspace import read_workspace
@@ -149,7 +149,7 @@ def schema(check: bool, root: Path | None) -> None:
 
 
 def schema_files() -> dict[str, str]:
-    """Return the text of every generated schema by its path in the repository."""
+    """Return the text of every generated schema, keyed by its path in the repository."""
     from training_platform.checks.parts import part_schemas
     from training_platform.config import schema as stacks
     from training_platform.quota import snapshot as snapshots

@@ -1,4 +1,4 @@
-"""The clusters of a deployed stack, by the kubeconfigs in its state: Kueue's objects without a stack, and warnings."""
+"""The clusters of a deployed stack, found in its state: warnings, and objects of Kueue that no stack has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG_IN: Final = "log in to Google Cloud, with gke-gcloud-auth-plugin on PATH"
 
 
 def deployed_clusters(resources: Iterable[Mapping[str, Any]]) -> Iterator[ClusterApi]:
-    """Yield the API of each cluster that a state's Kubernetes providers reach. Raises ClusterError."""
+    """Yield the API of each cluster that the Kubernetes providers in a state use. Raises ClusterError."""
     for resource in resources:
         if resource["type"] == KUBERNETES_PROVIDER:
             kubeconfig = resource["inputs"]["kubeconfig"]
@@ -34,10 +34,10 @@ def deployed_clusters(resources: Iterable[Mapping[str, Any]]) -> Iterator[Cluste
 
 
 def objects_without_stack(api: ClusterApi, resources: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the kind and id of each object of Kueue that no state has; ``resources`` are those of states.
+    """Yield the kind and id of each object of Kueue that is in no state. ``resources`` are the resources of states.
 
-    The uninstallation of Kueue deletes its controller first, and then waits in vain for each object with a finalizer.
-    Raises ClusterError.
+    When Kueue is uninstalled, its controller is deleted first. The uninstallation then waits forever for each object
+    with a finalizer. Raises ClusterError.
     """
     owned = {
         (resource["type"].rpartition(":")[2], resource.get("id"))
@@ -54,7 +54,7 @@ def objects_without_stack(api: ClusterApi, resources: Iterable[Mapping[str, Any]
 
 
 def chart_warnings(api: ClusterApi) -> Iterator[str]:
-    """Yield the newest warnings in the namespaces of charts, oldest first; a cluster keeps events for an hour.
+    """Yield the newest warnings in the namespaces of charts, oldest first. A cluster keeps events for an hour.
 
     Raises ClusterError.
     """

@@ -1,4 +1,4 @@
-"""Failures of servers that cannot be reached, or that refuse a request, as one sentence."""
+"""One-sentence errors for servers that cannot be reached or that refuse a request."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from training_platform.config.reading.finding import UserError
 
 
 class ApiError(UserError):
-    """A server cannot be reached, or refuses a request; the message is one sentence.
+    """Raised if a server cannot be reached or refuses a request. The message is one sentence.
 
-    ``status`` is HTTP's, None without an answer; ``reason`` is what the server says.
+    ``status`` is the HTTP status, or None without a response. ``reason`` is the server's message.
     """
 
     def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
@@ -18,7 +18,7 @@ class ApiError(UserError):
 
 
 def cause(error: BaseException) -> str:
-    """Return why a request failed, in one line; for a refused connection, only the system's message."""
+    """Return the reason why a request failed, in one line. A refused connection gives only the system's message."""
     root = error
     while root.__context__ is not None:
         root = root.__context__

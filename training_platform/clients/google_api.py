@@ -1,8 +1,9 @@
-"""A Google API over REST, by google-auth's session; failures are one sentence.
+"""A client of Google's REST APIs, based on google-auth's session. Failures are one sentence.
 
-Credentials are application default credentials, as ``gcloud auth application-default login`` makes them. A local cloud
-gets none, but the name of a member to be: ``GOOGLE_OAUTH_ACCESS_TOKEN=as:user:ada@example.com``, which the gcp provider
-reads too, with the quota project of ``GOOGLE_CLOUD_QUOTA_PROJECT``. Nothing is imported before a command asks for it.
+It uses application default credentials, as created by ``gcloud auth application-default login``. A local cloud gets no
+credentials. Instead, ``GOOGLE_OAUTH_ACCESS_TOKEN=as:user:ada@example.com`` names the member to act as, and
+``GOOGLE_CLOUD_QUOTA_PROJECT`` the quota project. The gcp provider reads the same variables. Dependencies are imported
+only when a command needs them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SECONDS = 60
 
 
 def checked_endpoint(endpoint: str | None) -> str | None:
-    """Return an endpoint that is encrypted, or one on this machine, which is sent no credentials. Raises UserError."""
+    """Return an endpoint that is encrypted or on this machine. The latter gets no credentials. Raises UserError."""
     parts = urlsplit(endpoint or "https://googleapis.com/")
     if (parts.scheme == "http" and parts.hostname in LOOPBACK) or (parts.scheme == "https" and parts.hostname):
         return endpoint
@@ -42,24 +43,25 @@ _LOCAL_CLOUD = re.compile(r"http://[^/]+/[a-z]+/v")  # a version of an API at an
 
 
 def local_endpoint(local_cloud: str | None, service: str) -> str | None:
-    """Return the address of a service in a local cloud, or None for Google's own."""
+    """Return the address of a service in a local cloud, or None to use Google's own."""
     return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
 
 
 class GoogleError(ApiError):
-    """A Google API cannot be reached, or refuses a request."""
+    """Raised if a Google API cannot be reached or refuses a request."""
 
 
 class NoCredentialsError(GoogleError):
-    """There are no application default credentials."""
+    """Raised if there are no application default credentials."""
 
 
 class GoogleApi:
-    """One version of an API. ``title`` is its name in messages, ``where`` the project or location that is meant.
+    """One version of an API. Messages contain its ``title``, and ``where``, the project or location of the calls.
 
-    ``endpoint`` is for a local cloud, or for an API with another host; ``extra`` brings google-auth. A busy server is
-    asked again, by POST only where all calls are ``read_only``: an answer that is lost may be of a job that is there.
-    ``account`` is the address of a service account to be impersonated.
+    ``endpoint`` is for a local cloud, or for an API with another host. ``extra`` is the extra that installs
+    google-auth. Requests to a busy server are repeated. A POST is repeated only if all calls are ``read_only``, since
+    the first request may have created a job although its response was lost. ``account`` is a service account to
+    impersonate.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class GoogleApi:
         self._session = _session(endpoint, title, extra, read_only=read_only, account=account)
 
     def call(self, method: str, path: str, body: Json | None = None, **query: str | int) -> Json:
-        """Send a request and return the response; ``path`` is below the version. Raises GoogleError."""
+        """Send a request and return the response. ``path`` is relative to the API's version. Raises GoogleError."""
         response = self._send(method, path, params=query, json=body)
         answer: Any = None
         with suppress(ValueError):  # a body that is not JSON
@@ -92,7 +94,7 @@ class GoogleApi:
         return answer
 
     def pages(self, path: str, body: Json | None = None, **query: str | int) -> Iterator[Json]:
-        """Yield the pages of a list, which is requested by POST if it has a body. Raises GoogleError."""
+        """Yield the pages of a list. The method is POST if there is a body, else GET. Raises GoogleError."""
         method = "GET" if body is None else "POST"
         while True:
             page = self.call(method, path, body, **query)
@@ -106,7 +108,7 @@ class GoogleApi:
                 body = {**body, "pageToken": token}
 
     def upload(self, path: str, content: bytes, kind: str, **query: str | int) -> None:
-        """Post bytes of a media type. Raises GoogleError."""
+        """Send bytes of a media type by POST. Raises GoogleError."""
         self._send("POST", path, params=query, data=content, headers={"Content-Type": kind})
 
     def _send(self, method: str, path: str, **options: Any) -> Response:
@@ -127,7 +129,7 @@ class GoogleApi:
         return answer
 
     def refusal(self, answer: Response) -> GoogleError:
-        """Return a refused request as an error, with what to do about it."""
+        """Return the error for a refused request, with advice on how to fix it."""
         status = answer.status_code
         reason = answer.text
         with suppress(ValueError, KeyError, TypeError):
@@ -147,7 +149,7 @@ class GoogleApi:
 
 
 def local_identity() -> dict[str, str]:
-    """Return the headers that name the caller to a local cloud; none without a member in the environment."""
+    """Return the headers that name the caller to a local cloud, or none if the environment names no member."""
     token = os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN", "")
     if not token.startswith("as:"):  # a real token is only for Google
         return {}
@@ -158,14 +160,17 @@ def local_identity() -> dict[str, str]:
 
 
 def _details(answer: Response) -> list[Json]:
-    """Return the readable details of an error, which may be none."""
+    """Return the readable details of an error, if any."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         return [detail for detail in answer.json()["error"].get("details", ()) if isinstance(detail, dict)]
     return []
 
 
 def access_token() -> str:
-    """Return an access token of the application default credentials, for a server without an API. GoogleError."""
+    """Return an access token of the application default credentials. Raises GoogleError.
+
+    It is for servers that ``GoogleApi`` does not support.
+    """
     auth = _auth()
     from google.auth.transport.requests import Request  # noqa: PLC0415 # the extra brings it
 
@@ -176,7 +181,7 @@ def access_token() -> str:
 
 
 def _auth() -> Any:
-    """Return the module ``google.auth``, which announces the end of a Python years before. Raises ImportError."""
+    """Import ``google.auth`` without its warnings about old Python versions, and return it. Raises ImportError."""
     with catch_warnings():
         simplefilter("ignore", FutureWarning)
         import google.auth  # noqa: PLC0415 # the extra brings it

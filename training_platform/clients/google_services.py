@@ -1,4 +1,4 @@
-"""Google services for commands about jobs; ``endpoint`` is for a local cloud."""
+"""Google services that commands for jobs use. ``endpoint`` is for a local cloud."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class VertexJobs(GoogleApi):
         return self.call("POST", f"{self.parent}/{collection}", dict(body))
 
     def get(self, name: str) -> Json:
-        """Return a job by its full name, ``projects/P/locations/L/customJobs/N``. Raises GoogleError."""
+        """Return a job, given its full name: ``projects/P/locations/L/customJobs/N``. Raises GoogleError."""
         return self.call("GET", name)
 
     def jobs(self, query: str) -> Iterator[Json]:
-        """Yield the jobs of every kind that match a filter, in pages. Raises GoogleError."""
+        """Yield the jobs of all kinds that match a filter, page by page. Raises GoogleError."""
         for collection in COLLECTIONS:
             for page in self.pages(f"{self.parent}/{collection}", filter=query, pageSize=_PAGE):
                 yield from page.get(collection) or ()
 
     def cancel(self, name: str) -> None:
-        """Request that a job stops, which may take a while. Raises GoogleError."""
+        """Request that a job stop, which may take a while. Raises GoogleError."""
         self.call("POST", f"{name}:cancel", {})
 
     def tensorboard(self, title: str) -> str:
@@ -65,24 +65,24 @@ class PersistentResources(GoogleApi):
         super().__init__("aiplatform", "v1", endpoint, title="Vertex AI", where=parent)
 
     def get(self, resource_id: str) -> Json:
-        """Return a resource by its id. Raises GoogleError."""
+        """Return a persistent resource, given its id. Raises GoogleError."""
         return self.call("GET", f"{self._path}/{resource_id}")
 
     def reboot(self, resource_id: str) -> str:
-        """Request a restart of its VMs, and return the operation's name. Raises GoogleError."""
+        """Request a restart of the resource's VMs, and return the operation's name. Raises GoogleError."""
         return str(self.call("POST", f"{self._path}/{resource_id}:reboot", {})["name"])
 
 
 class CloudLogging(GoogleApi):
-    """The log of a project, or one of its views: lines of containers, and events of clusters."""
+    """The log of a project, or one of its log views. It contains lines of containers and events of clusters."""
 
     def __init__(self, source: str, endpoint: str | None = None) -> None:
-        """Read ``projects/{project}``, or a view by its full name."""
+        """Read ``projects/{project}``, or a log view given by its full name."""
         self._source = source
         super().__init__("logging", "v2", endpoint, title="Cloud Logging", where=source, read_only=True)
 
     def entries(self, query: str) -> Iterator[Json]:
-        """Yield the entries that match a filter, oldest first, in pages. Raises GoogleError."""
+        """Yield the entries that match a filter, oldest first, page by page. Raises GoogleError."""
         body = {
             "resourceNames": [self._source], "filter": query, "orderBy": "timestamp asc", "pageSize": _LOG_PAGE,
         }  # fmt: skip
@@ -90,7 +90,7 @@ class CloudLogging(GoogleApi):
             yield from page.get("entries") or ()
 
     def last(self, query: str, count: int) -> list[Json]:
-        """Return the last few entries that match a filter, oldest first. Raises GoogleError."""
+        """Return the last ``count`` entries that match a filter, oldest first. Raises GoogleError."""
         body = {
             "resourceNames": [self._source], "filter": query, "orderBy": "timestamp desc", "pageSize": count,
         }  # fmt: skip
@@ -98,7 +98,7 @@ class CloudLogging(GoogleApi):
 
 
 def prometheus(project: str, expr: str, time: datetime, endpoint: str | None = None) -> list[Json]:
-    """Return the vector of a PromQL expression at a time, from managed Prometheus. Raises GoogleError."""
+    """Return the result vector of a PromQL expression at a time, from managed Prometheus. Raises GoogleError."""
     api = GoogleApi("monitoring", "v1", endpoint, title="Cloud Monitoring", where=f"project {project}", read_only=True)
     path = f"projects/{project}/location/global/prometheus/api/v1/query"
     answer = api.call("POST", path, {"query": expr, "time": time.isoformat()})
@@ -109,13 +109,16 @@ def prometheus(project: str, expr: str, time: datetime, endpoint: str | None = N
 
 
 class CloudStorage(GoogleApi):
-    """Objects of Cloud Storage, written once."""
+    """Objects of Cloud Storage. Each is written only once."""
 
     def __init__(self, endpoint: str | None = None) -> None:
         super().__init__("storage", "upload/storage/v1", endpoint, title="Cloud Storage", where="its buckets")
 
     def put(self, uri: str, content: bytes, kind: str = "application/gzip") -> None:
-        """Write ``gs://bucket/object`` unless it exists: its name is derived from its content. Raises GoogleError."""
+        """Write ``gs://bucket/object`` unless it exists. Raises GoogleError.
+
+        The name must be derived from the content, so that an existing object has the same content.
+        """
         bucket, _, name = uri.removeprefix("gs://").partition("/")
         try:
             self.upload(f"b/{bucket}/o", content, kind, uploadType="media", ifGenerationMatch=0, name=name)
@@ -128,7 +131,7 @@ class CloudStorage(GoogleApi):
 
 
 def node_pools(project: str, location: str, cluster: str, endpoint: str | None = None) -> dict[str, Json]:
-    """Return every node pool of a cluster by name. Raises GoogleError."""
+    """Return all node pools of a cluster, keyed by name. Raises GoogleError."""
     parent = cluster_identifier(project, location, cluster)
     listed = GoogleApi("container", "v1", endpoint, title="GKE", where=parent).call("GET", f"{parent}/nodePools")
     return {str(pool["name"]): pool for pool in listed.get("nodePools") or ()}

@@ -1,7 +1,7 @@
-"""One cluster's API: objects are plain dictionaries, and failures one sentence.
+"""A client of one cluster's API. Objects are plain dictionaries, and errors are one sentence.
 
-By the official ``kubernetes`` client (extra ``jobs``), which takes credentials from a kubeconfig as kubectl does.
-Nothing is imported before a command asks for it.
+It uses the official ``kubernetes`` client (extra ``jobs``), which takes credentials from a kubeconfig as kubectl does.
+Dependencies are imported only when a command needs them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MEMBER = "training-platform-verify"  # the user that is impersonated with a grou
 
 
 class ClusterError(ApiError):
-    """A cluster cannot be reached, or refuses a request."""
+    """Raised if a cluster cannot be reached or refuses a request."""
 
 
 class NoKubeconfigError(ClusterError):
-    """Without a kubeconfig no cluster can be reached; ``reason`` names no cluster."""
+    """Raised if there is no kubeconfig, so that no cluster can be reached. ``reason`` names no cluster."""
 
     def __init__(self, reason: str, name: str, log_in: str) -> None:
         super().__init__(f"{reason} For cluster {name}: {log_in}")
@@ -39,7 +39,7 @@ class NoKubeconfigError(ClusterError):
 
 
 class ApiKind(NamedTuple):
-    """A kind of object: its group and version as in a path (``apis/jobset.x-k8s.io/v1alpha2``), and its plural."""
+    """A kind of object: its group and version as in a URL path (``apis/jobset.x-k8s.io/v1alpha2``), and its plural."""
 
     path: str
     plural: str
@@ -63,7 +63,7 @@ SECRETS = ApiKind("api/v1", "secrets")
 
 
 class ClusterApi:
-    """Calls to one API server; ``name`` is the cluster's name in messages, ``headers`` are sent with each request."""
+    """Calls to one API server. ``name`` is the cluster's name in messages; ``headers`` are sent with each request."""
 
     def __init__(self, api: client.ApiClient, name: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self._api = api
@@ -71,11 +71,11 @@ class ClusterApi:
         self._headers = headers
 
     def as_member(self, group: str) -> ClusterApi:
-        """Return the same API as a member of only one group, by impersonation."""
+        """Return the same API with impersonation of a user who is only in one group."""
         return ClusterApi(self._api, self.name, {"Impersonate-User": MEMBER, "Impersonate-Group": group})
 
     def create(self, kind: ApiKind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
-        """Create an object; the server refuses unknown and repeated fields. Raises ClusterError."""
+        """Create an object. The server refuses unknown and duplicate fields. Raises ClusterError."""
         query = {
             "fieldValidation": "Strict",
             "fieldManager": "training-platform",
@@ -85,7 +85,7 @@ class ClusterApi:
         return self._call("POST", _path(kind, namespace), query, obj)
 
     def run(self, namespace: str, pod: str, container: str) -> None:
-        """Request to run ``true`` in a container of a pod; an empty name is left out. Raises ClusterError."""
+        """Request to run ``true`` in a container of a pod. ``container`` may be empty. Raises ClusterError."""
         query = {"command": "true", "stdout": "true"}
         if container:
             query["container"] = container
@@ -96,9 +96,9 @@ class ClusterApi:
         return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
     def objects(self, kind: ApiKind, namespace: str, selector: str = "", *, fields: str = "") -> Iterator[Json]:
-        """Yield the objects of a namespace, or of all if it is empty, in pages. Raises ClusterError.
+        """Yield the objects of a namespace, page by page. An empty name means all namespaces. Raises ClusterError.
 
-        ``selector`` is about labels, ``fields`` about fields, such as ``involvedObject.name=a`` of events.
+        ``selector`` is a label selector. ``fields`` is a field selector, such as ``involvedObject.name=a`` for events.
         """
         query: dict[str, str | int] = {"limit": _PAGE}
         if selector:
@@ -114,9 +114,9 @@ class ClusterApi:
             query["continue"] = token
 
     def kinds(self, api_version: str) -> dict[str, tuple[ApiKind, bool]]:
-        """Return the kinds of a group's version by name, and whether they have a namespace. Raises ClusterError.
+        """Return the kinds of an API version, keyed by name, and whether they are namespaced. Raises ClusterError.
 
-        A cluster that does not know the group has none.
+        The result is empty if the cluster does not have the API group.
         """
         path = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
         listed = (self._found("GET", path) or {}).get("resources") or ()
@@ -127,10 +127,10 @@ class ClusterApi:
         }
 
     def delete(self, kind: ApiKind, namespace: str, name: str, *, uid: str = "") -> bool:
-        """Delete an object and then what it owns; False if it does not exist. Raises ClusterError.
+        """Delete an object, then its dependents. Return False if it does not exist. Raises ClusterError.
 
-        With a ``uid`` the server refuses (409) to delete another object of that name. It reads options from the body
-        where there is one, and not from the query.
+        With a ``uid``, the server refuses (409) to delete another object with the same name. If a request has a body,
+        the server reads the options from the body and not from the query.
         """
         options: Json = {"propagationPolicy": "Foreground"}
         path = f"{_path(kind, namespace)}/{name}"
@@ -138,13 +138,13 @@ class ClusterApi:
         return self._found("DELETE", path, options if body is None else None, body=body) is not None
 
     def pending(self, namespace: str, queue: str) -> list[Json] | None:
-        """Return the workloads that wait in a LocalQueue, in order; None if Kueue does not show them."""
+        """Return the workloads that wait in a LocalQueue, in order, or None if Kueue does not show them."""
         path = f"apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
         page = self._found("GET", path, {"limit": 1000}, absent=(403, 404, 503))
         return None if page is None else page.get("items") or []
 
     def logs(self, namespace: str, pod: str, container: str, *, follow: bool) -> Iterator[str]:
-        """Yield the lines of a container's log; with ``follow`` until it ends. Raises ClusterError."""
+        """Yield the lines of a container's log. With ``follow``, continue until it ends. Raises ClusterError."""
         query = {"container": container, "follow": str(follow).lower()}
         with _sentences(self.name):
             seconds = (_SECONDS[0], None) if follow else _SECONDS
@@ -160,7 +160,7 @@ class ClusterApi:
                 yield partial_line
 
     def user(self) -> str:
-        """Return the server's name for the caller, or an empty string. Raises ClusterError."""
+        """Return the user name that the server has for the caller, or an empty string. Raises ClusterError."""
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         path = "apis/authentication.k8s.io/v1/selfsubjectreviews"
         try:
@@ -179,7 +179,7 @@ class ClusterApi:
         absent: Sequence[int] = (404,),
         body: Mapping[str, Any] | None = None,
     ) -> Json | None:
-        """Return a response, or None if its code is one of those that mean nothing exists."""
+        """Return a response, or None if its status code is in ``absent``, which means that nothing exists."""
         try:
             return self._call(method, path, query, body)
         except ClusterError as error:
@@ -219,10 +219,10 @@ class ClusterApi:
 
 
 def context_in(kubeconfig: str | None, name: str, *, contexts: Sequence[str], log_in: str) -> str:
-    """Return the first of a cluster's ``contexts`` that the kubeconfig has.
+    """Return the first of a cluster's ``contexts`` that is in the kubeconfig.
 
-    ``kubeconfig`` is a path, None for KUBECONFIG and kubectl's own default; ``log_in`` is the command that adds a
-    context. Raises NoKubeconfigError, and ClusterError where the client is not installed, or no context is there.
+    ``kubeconfig`` is a path, or None for KUBECONFIG and kubectl's default. ``log_in`` is the command that adds a
+    context. Raises NoKubeconfigError, or ClusterError if the client is not installed or no context exists.
     """
     try:
         from kubernetes import config as untyped  # noqa: PLC0415 # the extra brings it
@@ -241,7 +241,7 @@ def context_in(kubeconfig: str | None, name: str, *, contexts: Sequence[str], lo
 
 
 def connect(name: str, *, contexts: Sequence[str], kubeconfig: str | None, log_in: str) -> ClusterApi:
-    """Return the API of a cluster, by the context that ``context_in`` finds and raises for."""
+    """Return the API of a cluster. ``context_in`` chooses the context; this function raises the same errors."""
     context = context_in(kubeconfig, name, contexts=contexts, log_in=log_in)
     from kubernetes import config as untyped  # noqa: PLC0415 # the extra brings it
     from kubernetes.config.config_exception import ConfigException  # noqa: PLC0415 # the extra brings it
@@ -261,7 +261,7 @@ def _path(kind: ApiKind, namespace: str) -> str:
 
 @contextmanager
 def _sentences(name: str) -> Iterator[None]:
-    """Convert exceptions of the client into ClusterError with one sentence."""
+    """Convert exceptions of the client into ClusterError with a one-sentence message."""
     from kubernetes.client.exceptions import ApiException  # noqa: PLC0415 # the extra brings it
     from urllib3.exceptions import HTTPError  # noqa: PLC0415 # the extra brings it
 

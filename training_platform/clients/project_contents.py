@@ -1,7 +1,7 @@
-"""The contents of a project from the lists of its APIs (extra ``adopt``): bodies by type of resource and path.
+"""Reads the contents of a project from the lists of its APIs (extra ``adopt``): bodies keyed by type and path.
 
-A path is that of the resource below its API's version, ``projects/P/locations/L/clusters/C``, as import ids have it; a
-bucket's is its name. Nothing is written, and nothing read but what lists show.
+The path of a resource is relative to its API's version, ``projects/P/locations/L/clusters/C``, as in import ids. The
+path of a bucket is its name. Only lists are read, and nothing is written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # the end of the ids of teams' job 
 
 
 class Listing(NamedTuple):
-    """The listing of a type: its API, the path below the version, the field of the response, and a resource's path."""
+    """The listing of a type: its API, the path after the version, the response's field, and a resource's path."""
 
     type: str
     api: str
@@ -40,14 +40,14 @@ class Listing(NamedTuple):
 
 _ENABLED = Listing(ENABLED_APIS, **_TABLE["enabled"])
 NEEDED: Final = frozenset({resource_types.CLUSTER, resource_types.NETWORK})
-"""Types whose lists are necessary to read a project."""
+"""The types whose lists have to be readable."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Bodies by type and path; ``unread`` has the reason of each unreadable list, by type.
+    """Bodies keyed by type and path. ``unread`` gives the reason for each list that cannot be read, keyed by type.
 
-    ``clusters`` are those that can be asked for objects, by path.
+    ``clusters`` contains the clusters whose API can be reached, keyed by path.
     """
 
     project: str
@@ -56,19 +56,19 @@ class Contents:
     clusters: Mapping[str, ClusterApi] = field(default_factory=dict)
 
     def of(self, kind: str) -> Mapping[str, Json]:
-        """Return the bodies of a type by path."""
+        """Return the bodies of a type, keyed by path."""
         return self.bodies.get(kind, {})
 
     def without(self, leave: Callable[[str], bool]) -> Contents:
-        """Return the contents without the paths that a function selects."""
+        """Return the contents without the paths for which a function returns True."""
         kept = {kind: {p: b for p, b in rows.items() if not leave(p)} for kind, rows in self.bodies.items()}
         return replace(self, bodies=kept)
 
 
 def read_contents(project: str, regions: Iterable[str] = (), local_cloud: str | None = None) -> Contents:
-    """Read a project; Vertex AI and images in ``regions`` and in the regions of all other resources.
+    """Read a project. Vertex AI and images are read in ``regions`` and in the regions of all other resources.
 
-    An API that is not enabled has nothing. Raises GoogleError where clusters or networks cannot be listed.
+    An API that is not enabled has no resources. Raises GoogleError if clusters or networks cannot be listed.
     """
     contents = Contents(project)
     for listing in (*_listings("project"), _ENABLED):
@@ -98,7 +98,7 @@ def project_api(
     read_only: bool = True,
     account: str | None = None,
 ) -> GoogleApi:
-    """Return one API of a project; a local cloud has it under its name, Google at its own host."""
+    """Return one API of a project. In a local cloud, its path starts with its name; Google has a host for each API."""
     row = _TABLE["apis"][name]
     service = row.get("name", name)
     version = row["version"]
@@ -112,7 +112,7 @@ def project_api(
 
 
 def _listings(per: str) -> list[Listing]:
-    """Return the lists that are read once in a ``project``, or once per ``zone``, ``region`` or ``location``."""
+    """Return the lists to read for each place of a kind: ``project``, ``zone``, ``region`` or ``location``."""
     rows = resource_types.RESOURCE_TYPES.items()
     return [Listing(token, **row.listed) for token, row in rows if row.listed and row.listed_per == per]
 
@@ -137,7 +137,7 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
 
 
 def _read_policies(contents: Contents, local_cloud: str | None) -> None:
-    """Read the grants on the project and on the accounts of jobs."""
+    """Read the grants on the project and on the service accounts of jobs."""
     policies = contents.bodies.setdefault(POLICY, {})
     jobs = [path for path in contents.of(resource_types.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:

@@ -1,8 +1,8 @@
-"""A snapshot from the Cloud Quotas API: its limits, the changes, and the file's new text.
+"""A snapshot of limits from the Cloud Quotas API: the limits, the changes, and the new text of the file.
 
-Kept are the quota ids that the catalogue knows (so that a pool can be moved to another machine offline) and those that
-the file lists already. A limit of 0 is written only where a more general row would give the place another limit: a
-place that no row covers has the limit 0.
+It contains the quota ids that the catalogue knows, so that a pool can be moved to another machine type offline, and
+those that the file lists already. A place that no row covers has the limit 0. So a limit of 0 is written only if a more
+general row would give the place another limit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Limits = dict[str, dict[str, dict[Dimensions, int]]]
 
 
 class LimitRow(NamedTuple):
-    """One limit with the API's ``dimensions``; without a location it covers all locations that are not listed."""
+    """One limit with the API's ``dimensions``. Without a location, it covers all locations that no other row lists."""
 
     dimensions: Mapping[str, str]
     limit: int
@@ -56,9 +56,9 @@ _NO_QUOTA_PROJECT = "requires a quota project"
 
 
 class CloudQuotas(GoogleApi):
-    """The quotas of a project, as the Cloud Quotas API lists them (extra ``quota``).
+    """The quotas of a project in the Cloud Quotas API (extra ``quota``).
 
-    An ``endpoint`` has to be encrypted, or on this machine, which is shown no credentials.
+    An ``endpoint`` has to be encrypted, or on this machine. The latter gets no credentials.
     """
 
     def __init__(self, project: str, endpoint: str | None = None) -> None:
@@ -74,7 +74,7 @@ class CloudQuotas(GoogleApi):
         )
 
     def quotas(self, service: str) -> Iterator[QuotaInfo]:
-        """Yield every quota of a service that limits an amount, not a rate. Raises UserError."""
+        """Yield every quota of a service that limits an amount, as opposed to a rate. Raises UserError."""
         path = f"projects/{self.project}/locations/global/services/{service}/quotaInfos"
         for number, page in enumerate(self.pages(path, pageSize=_PAGE)):
             if number == _MOST_PAGES:
@@ -85,7 +85,7 @@ class CloudQuotas(GoogleApi):
                     yield _quota_info(info, path)
 
     def refusal(self, answer: Response) -> GoogleError:
-        """Return the meaning of an API error and what to do about it, followed by its own message."""
+        """Return an error that explains an API error and how to fix it, followed by the API's message."""
         status = answer.status_code
         project = self.project
         reasons: set[str] = set()
@@ -139,7 +139,7 @@ def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 class LimitChange(NamedTuple):
-    """A limit that differs from the file; ``old`` or ``new`` is None if a row is added or removed."""
+    """A limit that differs from the file. ``old`` is None if the row is new, ``new`` is None if it is removed."""
 
     service: str
     quota_id: str
@@ -161,7 +161,7 @@ def _limit_text(limit: int | None) -> str:
 
 
 class Pulled(NamedTuple):
-    """One project's snapshot: its file, the new text, the changes, and the ids that its stacks need and it lacks."""
+    """One project's snapshot: its file, the new text, the changes, and quota ids that stacks need but it lacks."""
 
     project: str
     file: str
@@ -179,9 +179,9 @@ def pull(
     text: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Pulled:
-    """Read a project's limits and return its snapshot's new text; ``text`` is the old file's, if it exists.
+    """Read a project's limits and return the new text of its snapshot. ``text`` is the old text, if the file exists.
 
-    ``needed`` are service and quota id of what the stacks hold. Raises UserError.
+    ``needed`` contains the service and quota id of each quota that the stacks use. Raises UserError.
     """
     if (old and old.placeholder) or (text and unmarked(text)):  # placeholders, which are not read from a project
         old = text = None
@@ -206,9 +206,9 @@ def pull(
 
 
 def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
-    """Return the rows to write for a quota, the most general last; a missing location is written as ``others``.
+    """Return the rows to write for a quota, the most general last. A missing location is written as ``others``.
 
-    A limit of 0 is written only where a row with fewer dimensions would hold another limit in its stead.
+    A limit of 0 is written only if a row with fewer dimensions would otherwise set another limit.
     """
     named = {*info.dimensions, *(name for row in info.rows for name in row.dimensions)}
     place = next((name for name in _PLACES if name in named), None)
@@ -239,9 +239,9 @@ def changes(before: Limits, after: Limits) -> tuple[LimitChange, ...]:
 
 
 def rewritten(project: str, text: str | None, limits: Limits, today: date) -> str:
-    """Return a snapshot's text with new limits; comments and order stay, and new rows are at the end.
+    """Return a snapshot's text with new limits. Comments and order are kept, and new rows are added at the end.
 
-    Raises UserError where the library for it is not installed.
+    Raises UserError if the library for editing YAML is not installed.
     """
     try:
         from ruamel.yaml import YAML  # noqa: PLC0415 # the extra brings it
@@ -277,7 +277,7 @@ def _merge(document: Any, limits: Limits, new_map: Any) -> None:
 
 
 def _merge_rows(listed: Any, rows: Mapping[Dimensions, int], new_map: Any) -> None:
-    """Change a quota's rows in place, so that the text around them stays."""
+    """Change a quota's rows in place, so that the surrounding text is kept."""
     new_rows = dict(rows)
     for index in reversed(range(len(listed))):
         limit = new_rows.pop(_named(listed[index]), None)
@@ -296,7 +296,7 @@ def _new_row(dimensions: Dimensions, limit: int, new_map: Any) -> Any:
 
 
 def _named(row: Mapping[str, Any]) -> Dimensions:
-    """Return a row's dimensions as ``rows_of`` writes them."""
+    """Return a row's dimensions in the form that ``rows_of`` uses."""
     return _ordered({str(name): str(value) for name, value in row.items() if name not in ("limit", "unit")})
 
 

@@ -1,12 +1,14 @@
 """Registries: the versions of a Helm chart, and whether an image exists.
 
-Registries are asked by the OCI distribution protocol, repositories of charts for their index file. Charts are read
-without credentials; a registry that wants a token gives one to anybody for what is public. Google's registries give
-one for application default credentials, which no other host is sent. What one answers is data: names of versions are
-read, and nothing is run or kept.
+The client uses the OCI distribution protocol for registries, and the index file for chart repositories. Charts are read
+without credentials; if a registry requires a token, it issues one to anybody for public content. Google's registries
+issue a token for application default credentials, which are not sent to any other host. Responses are treated as data:
+the client reads names of versions, and does not run or keep anything.
+
 Sources: OCI distribution specification 1.1, pulling manifests and listing tags; Docker registry token authentication;
 Artifact Registry docs, authentication by access token (user ``oauth2accesstoken``; unverified here); Helm docs, chart
-repository guide; read 2026-11-23. A registry on the loopback is asked over HTTP, as Helm's ``--plain-http`` does.
+repository guide; read 2026-11-23. A registry on the loopback interface is accessed over HTTP, like with Helm's
+``--plain-http``.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _MOST_BYTES: Final = 50_000_000  # the index of a large repository has a few mil
 
 
 class RegistryImage(NamedTuple):
-    """The parts of an image's name; ``reference`` is its tag or digest."""
+    """The parts of an image's name. ``reference`` is its tag or digest."""
 
     registry: str
     name: str
@@ -51,7 +53,7 @@ class RegistryImage(NamedTuple):
 
 
 def image_name(image: str) -> RegistryImage:
-    """Return the parts of an image's name with a tag or digest; the default registry is Docker Hub."""
+    """Return the parts of an image's name with a tag or digest. The default registry is Docker Hub."""
     tagged_name, _, digest = image.partition("@")
     base, _, tag = (tagged_name, "", digest) if digest else tagged_name.rpartition(":")
     first, _, name = base.partition("/")
@@ -61,14 +63,14 @@ def image_name(image: str) -> RegistryImage:
 
 
 def google_token(registry: str) -> str:
-    """Return an access token for a registry of Google's, empty for any other. Raises GoogleError."""
+    """Return an access token for one of Google's registries, or "" for any other. Raises GoogleError."""
     return access_token() if _GOOGLE.fullmatch(registry) else ""
 
 
 class Registries:
-    """A client of registries and chart repositories; needs the extra ``jobs``.
+    """A client of registries and chart repositories. It needs the extra ``jobs``.
 
-    ``token`` returns the access token with which a registry gives out its own, or nothing.
+    ``token`` returns the access token for which a registry issues its own token, or nothing.
     """
 
     def __init__(self, *, seconds: int = _SECONDS, token: Callable[[str], str] = lambda _: "") -> None:
@@ -99,7 +101,7 @@ class Registries:
         return sorted({name for name in names if parse(name)}, key=parse)
 
     def has(self, image: str) -> bool:
-        """Return whether an image exists under its tag or digest. Raises ApiError if the registry does not say."""
+        """Return whether an image exists under its tag or digest. Raises ApiError if the response does not show it."""
         return self._manifest(image) is not None
 
     def digest(self, image: str) -> str:
@@ -137,7 +139,7 @@ class Registries:
     def _asked(
         self, method: str, url: str, subject: str, registry: str, headers: Mapping[str, str] = MappingProxyType({})
     ) -> Response:
-        """Send a request to a registry, with a token that it issues if it requires one."""
+        """Send a request to a registry. If the registry requires a token, request one from it first."""
         answer = self._send(method, url, subject, {**headers, **self._authorized.get(subject, {})})
         if answer.status_code == 401 and subject not in self._authorized:
             self._authorized[subject] = {"Authorization": f"Bearer {self._token(answer, subject, registry)}"}
@@ -180,7 +182,7 @@ class Registries:
 
 
 def is_local(registry: str) -> bool:
-    """Whether a registry is on this machine."""
+    """Return True if a registry is on this machine."""
     return urlsplit(f"//{registry}").hostname in LOOPBACK
 
 
@@ -189,7 +191,7 @@ def _base(place: str) -> str:
 
 
 def parse(version: str) -> ImageVersion:
-    """Return the numbers of a release; empty for any other version, such as a release candidate."""
+    """Return the numbers of a release. Any other version, such as a release candidate, has none."""
     match = _RELEASE.fullmatch(version)
     return tuple(map(int, match.groups())) if match else ()  # type: ignore[return-value]
 

@@ -1,4 +1,4 @@
-"""Outputs of deployed stacks from the Pulumi CLI: readers of the state need no roles on its resources."""
+"""Reads outputs of deployed stacks with the Pulumi CLI. Users need access to the state, but not to the resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS = 60
 
 
 def environment_outputs(root: Path, environment: str) -> EnvironmentOutputs | None:
-    """Return the exports of an environment's stack; None without the CLI, or if it cannot read the state."""
+    """Return the exports of an environment's stack, or None without the CLI or if it cannot read the state."""
     program = shutil.which("pulumi")
     if program is None:
         return None

@@ -1,6 +1,6 @@
-"""What the components of ``training_platform.modules`` take: sections of stack files, and values of a deployment.
+"""The arguments of the components in ``training_platform.modules``: sections of stack files, and deployment values.
 
-``make schema`` writes the classes that programs use from these models: ``training_platform/modules/args.py``.
+``make schema`` generates the classes for programs, ``training_platform/modules/args.py``, from these models.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ from training_platform.config.reading.section import (
 
 
 class FromDeployment:
-    """The mark of a string that a program may only know once another resource is deployed: ``pulumi.Input[str]``."""
+    """Marks a string that may be unknown until another resource is deployed: ``pulumi.Input[str]``."""
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema of a string."""
@@ -45,11 +45,11 @@ class FromDeployment:
 
 
 Deployed = Annotated[Any, FromDeployment()]
-"""Typed as any value, since functions of a plan take outputs as they take strings."""
+"""A string or an output. Its type is Any, since functions of a plan accept outputs as well as strings."""
 
 
 class Place(Section):
-    """Where resources are, what they are called, and who pays for them; the same for everything of an environment."""
+    """The location, names and cost labels of resources, which are the same for all resources of an environment."""
 
     project: ProjectId
     environment: Name = Field(description="Environment: the start of names in Google Cloud.", examples=["dev"])
@@ -68,7 +68,7 @@ class Place(Section):
 
 
 class TeamPlace(Place):
-    """Where the resources of a team are, what they are called, and who pays for them."""
+    """The location, names and cost labels of a team's resources."""
 
     team: Name = Field(description="Team that the resources are for.", examples=["vision"])
 
@@ -80,18 +80,18 @@ OfTeam = Annotated[TeamPlace, Field(description="Project, environment, team, lab
 class Arguments(Consistent):
     """The arguments of a component.
 
-    The fields of its ``spec``, a section of stack files, are arguments of the component itself: those in ``FIELDS``,
-    or all of them.
+    ``spec`` is a section of stack files. Its fields are arguments of the component itself: only those in ``FIELDS``, or
+    all of them if ``FIELDS`` is empty.
     """
 
     FIELDS: ClassVar[tuple[str, ...]] = ()
 
 
 class PoolsSpec(ClusterSpec):
-    """The node pools of a cluster whose other fields are given elsewhere."""
+    """The node pools of a cluster. Its other fields are set elsewhere."""
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield what does not go together in a cluster, but for a missing subnet."""
+        """Yield the conflicts between fields of a cluster, except for a missing subnet."""
         return (problem for problem in super().conflicts() if problem.path != ("subnet",))
 
 
@@ -100,7 +100,7 @@ ClusterKey = Annotated[Name, Field(description="Name of the GkeCluster.", exampl
 
 
 class NetworkArguments(Arguments):
-    """A VPC without subnets, which clusters bring, and a NAT gateway in each region."""
+    """A VPC with a NAT gateway in each region. It has no subnets; clusters add them."""
 
     place: InPlace
     regions: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
@@ -116,7 +116,7 @@ class NetworkArguments(Arguments):
 
 
 class GkeClusterSpec(ClusterSpec):
-    """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
+    """A private GKE cluster in one region or zone, with a DNS-based control-plane endpoint."""
 
     operators: tuple[Literal["slice-controller", "ml-diagnostics"], ...] = Field(
         default=(), description="Add-ons of GKE: the slice controller of TPU 7x, and profiles of training."
@@ -124,7 +124,7 @@ class GkeClusterSpec(ClusterSpec):
 
 
 class GkeClusterArguments(Arguments):
-    """A GKE cluster with its subnet, the account of its nodes and its node pools."""
+    """A GKE cluster with its subnet, the service account of its nodes, and its node pools."""
 
     FIELDS = (
         "location",
@@ -161,7 +161,7 @@ class GkeClusterArguments(Arguments):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a new cluster without a network."""
+        """Yield an error for a new cluster without a network."""
         if self.spec.existing is None and self.network is None:
             yield Problem(("network",), "is missing", allowed="the id of a VPC, or the field existing")
 
@@ -192,13 +192,13 @@ class FilestoreInstanceArguments(Arguments):
 
 
 class JobSetArguments(Arguments):
-    """The controller of JobSets, from its Helm chart."""
+    """The JobSet controller, installed from its Helm chart."""
 
     chart: ChartOverride | None = Field(default=None, description="Another version or source of the chart.")
 
 
 class KueueArguments(Arguments):
-    """The queueing controller, from its Helm chart; the cluster's pools decide its size and its time-outs."""
+    """The Kueue controller, installed from its Helm chart. The node pools determine its size and its time-outs."""
 
     FIELDS = (*_POOLS, "serving", "operators", "deletion_protection")
     place: InPlace
@@ -209,20 +209,20 @@ class KueueArguments(Arguments):
 
 
 class PrometheusArguments(Arguments):
-    """The scrape of a controller's metrics by Managed Service for Prometheus."""
+    """The collection of a controller's metrics by Managed Service for Prometheus."""
 
     place: InPlace
     controller: Literal["jobset", "kueue"] = Field(description="Controller whose metrics are scraped.")
 
 
 class HubSpec(PoolsSpec):
-    """The pools of a cluster with JupyterHub."""
+    """The node pools of a cluster with JupyterHub."""
 
     notebooks: Notebooks = Field(description="The hub; the name of its Filestore instance is not read here.")
 
 
 class JupyterHubArguments(Arguments):
-    """Notebooks for everyone of a domain."""
+    """JupyterHub: notebooks for everyone in a domain."""
 
     FIELDS = ("location", "node_pools", "notebooks", "deletion_protection")
     place: InPlace
@@ -236,7 +236,7 @@ class JupyterHubArguments(Arguments):
 
 
 class ResourceFlavorsArguments(Arguments):
-    """The ResourceFlavors of a cluster's pools, with their Topologies, priorities of jobs and cohorts of teams."""
+    """The ResourceFlavors of a cluster's node pools with their Topologies, job priorities, and cohorts of teams."""
 
     FIELDS = ("location", "node_pools")
     place: InPlace
@@ -250,7 +250,7 @@ class ResourceFlavorsArguments(Arguments):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield parents that no cohort has the name of, and shares of what the cluster does not have."""
+        """Yield an error for each unknown parent cohort, and for each share of an unknown cluster or flavor."""
         yield from cohort_conflicts(self.cohorts)
         names = flavors(self.cluster, self.spec)
         for cohort, spec in self.cohorts.items():
@@ -283,7 +283,7 @@ class TeamQueuesArguments(Arguments):
     preemption: Preemption = Field(default=Preemption(), description="Whose running jobs the team's jobs may stop.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield shares of flavors that the cluster does not have."""
+        """Yield an error for each share of a flavor that the cluster does not have."""
         return _unknown_flavors(("shares",), tuple(self.shares), tuple(flavors(self.cluster, self.spec)))
 
 
@@ -296,7 +296,7 @@ def _unknown_flavors(path: tuple[str, ...], shares: tuple[str, ...], names: tupl
 
 
 class TeamNamespaceArguments(Arguments):
-    """A team's namespace with its members' rights, its jobs' account and a policy against others."""
+    """A team's namespace, with its members' roles, its jobs' account, and a network policy against other teams."""
 
     place: OfTeam
     members: Members = Field(description="IAM members of the team.", examples=[["group:vision@example.com"]])
@@ -317,7 +317,7 @@ class TeamNamespaceArguments(Arguments):
 
 
 class TeamBucketArguments(Arguments):
-    """A Cloud Storage bucket of a team, which its members read and its jobs write."""
+    """A team's Cloud Storage bucket. Members can read it, and jobs can write to it."""
 
     FIELDS = tuple(name for name in BucketSpec.model_fields if name not in ("readers", "writers"))
     place: OfTeam
@@ -332,7 +332,7 @@ class TeamBucketArguments(Arguments):
 
 
 class PersistentResourceArguments(Arguments):
-    """Machines that Vertex AI keeps, and bills, between training jobs."""
+    """Machines that Vertex AI reserves between training jobs, and bills for that time."""
 
     FIELDS = tuple(name for name in PersistentResourceSpec.model_fields if name != "network_attachment")
     place: OfTeam
@@ -359,11 +359,11 @@ COMPONENTS: dict[str, type[Arguments]] = {
     "JupyterHub": JupyterHubArguments,
     "PersistentResource": PersistentResourceArguments,
 }
-"""The arguments of each component, by the name of its class."""
+"""The arguments of each component, keyed by the name of its class."""
 
 
 def flat_fields(arguments: type[Arguments]) -> dict[str, FieldInfo]:
-    """Return all arguments of a component by name, as pydantic describes them: its own, then those of its ``spec``."""
+    """Return all arguments of a component as pydantic fields, keyed by name: its own, then those of its ``spec``."""
     direct = {name: field for name, field in arguments.model_fields.items() if name != "spec"}
     spec = arguments.model_fields.get("spec")
     if spec is None:

@@ -1,4 +1,4 @@
-"""The location of data sets, how teams mount them, data sets far from accelerators, and unknown teams."""
+"""Data sets: their location, how teams mount them, and checks for remote data sets and unknown teams."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def data_location(spec: DataSetSpec, environment: Environment) -> str:
 
 
 def access_mode(spec: DataSetSpec, team: str) -> str | None:
-    """Return a team's access mode of a data set, None while another team fills its disk."""
+    """Return a team's access mode for a data set, or None if another team is still filling its disk."""
     if spec.hyperdisk_ml and not spec.hyperdisk_ml.filled:
         return WRITE_ALONE if team == spec.writer else None
     return WRITE if team == spec.writer and not spec.hyperdisk_ml else READ
 
 
 def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
-    """Whether a cluster's pods mount an instance: only in the same region, where traffic is fast and cheap."""
+    """Return True if a cluster's pods mount an instance, which they do only in its region, for speed and cost."""
     return region_of(spec.location) == region_of(cluster.location)
 
 
 def with_own_data(team: Team, environment: Environment) -> Environment:
-    """Return an environment with a team's own data sets, which no other team mounts."""
+    """Return an environment that also contains a team's own data sets, which no other team mounts."""
     team_sets = {
         key: DataSetSpec(
             bucket=spec.bucket,
@@ -69,7 +69,7 @@ DATA_SET_REGION = declare(
 
 
 def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
-    """Find data sets in regions without node pools, which jobs read from another region or not at all."""
+    """Find data sets in regions without node pools. Jobs read them from another region or not at all."""
     for stack, environment in workspace.environments():
         regions = {region_of(cluster.location) for cluster in environment.clusters.values() if cluster.node_pools}
         if not regions:
@@ -100,9 +100,9 @@ TEAM_UNKNOWN = declare(
 
 
 def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
-    """Find unknown teams that data sets, Filestore instances and buckets of other teams name.
+    """Find unknown teams in data sets, Filestore instances and buckets of other teams.
 
-    Nothing is found if a file of the repository is rejected or unreadable, since it may be the team's.
+    If a file of the repository is rejected or unreadable, nothing is reported, since it may define the team.
     """
     if workspace.uncounted:
         return
@@ -123,7 +123,7 @@ def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
 
 
 def _named_teams(environment: Environment) -> Iterator[tuple[Path, str]]:
-    """Yield the path and name of each team that data sets and Filestore instances name."""
+    """Yield the path and name of each team that a data set or Filestore instance names."""
     for key, data_set in environment.data_sets.items():
         if data_set.writer:
             yield ("data_sets", key, "writer"), data_set.writer
