@@ -1,7 +1,7 @@
 """Expands a stack file's pools to GKE node pools, VMs per slice, labels, and Kueue's ResourceFlavors.
 
-Values that Google Cloud would refuse (an illegal topology) still expand, to the nearest sensible numbers, so that the
-program builds and the rules can report everything at once.
+Values that Google Cloud would refuse, such as an illegal topology, are also expanded, with the nearest sensible
+numbers. So the program can be built and the rules can report all errors together.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RESERVED_LABELS = ("training-platform/reserved-from", "training-platform/reserve
 
 
 class GkePool(NamedTuple):
-    """A GKE node pool: its logical name, and minimum and maximum of VMs over all of its zones."""
+    """A GKE node pool: its logical name, and the minimum and maximum number of VMs over all of its zones."""
 
     name: str
     min_nodes: int
@@ -56,11 +56,11 @@ class GkePool(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpandedPool:
-    """A pool of the stack file with everything that follows from its machine type and location.
+    """A pool of the stack file with all values that follow from its machine type and location.
 
-    ``hosts`` counts VMs per slice, 1 for GPUs. ``zone`` is None if a regional cluster's pool names none.
-    ``compute_class`` is the class that it belongs to. A pool that GKE creates for a class has no ``gke_pools``.
-    ``network_devices`` are those that its pods claim, None if GKE has no driver for them on its VMs.
+    ``hosts`` is the number of VMs per slice, 1 for GPUs. ``zone`` is None if a pool of a regional cluster names none.
+    ``compute_class`` is the class that the pool belongs to. A pool that GKE creates for a class has no ``gke_pools``.
+    ``network_devices`` are the devices that its pods claim, or None if GKE has no driver for them on its VMs.
     """
 
     cluster: str
@@ -82,12 +82,12 @@ class ExpandedPool:
 
     @property
     def multi_host(self) -> bool:
-        """Whether a slice has several VMs, so that it is a GKE node pool of its own."""
+        """Whether a slice has several VMs. Each such slice is a GKE node pool of its own."""
         return self.hosts > 1
 
     @property
     def tolerated(self) -> dict[str, str]:
-        """Taints that GKE adds to its nodes by their hardware, as key and value; the effect of each is NoSchedule.
+        """Taints that GKE adds to the nodes because of their hardware, as key and value. Their effect is NoSchedule.
 
         Source for Arm: GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21.
         """
@@ -100,17 +100,17 @@ class ExpandedPool:
 
     @property
     def max_nodes(self) -> int:
-        """The maximum of VMs over all GKE node pools and zones."""
+        """The maximum number of VMs over all GKE node pools and zones."""
         return sum(pool.max_nodes for pool in self.gke_pools)
 
     @property
     def min_nodes(self) -> int:
-        """The minimum of VMs over all GKE node pools and zones."""
+        """The minimum number of VMs over all GKE node pools and zones."""
         return sum(pool.min_nodes for pool in self.gke_pools)
 
     @property
     def max_nodes_per_request(self) -> int:
-        """The maximum of VMs of a ProvisioningRequest, which is served in one zone of one GKE node pool.
+        """The maximum number of VMs of a ProvisioningRequest, which gets its VMs in one zone of one GKE node pool.
 
         Source: kubernetes-sigs/autoscaler as GKE publishes it (7d25050), provisioningrequests/scaleup/reasons.
         """
@@ -119,35 +119,35 @@ class ExpandedPool:
 
     @property
     def max_chips(self) -> int:
-        """The maximum of chips or GPUs."""
+        """The maximum number of chips or GPUs."""
         return self.max_nodes * self.machine.chips
 
     @property
     def places_per_gpu(self) -> int:
-        """The number of pods on a GPU: its partitions, times the pods that share each."""
+        """The maximum number of pods on a GPU: its partitions multiplied by the number of pods that share each."""
         partitions = self.accelerator.partitions.get(self.spec.partition or "", 1)
         return partitions * (self.spec.sharing.max_clients if self.spec.sharing else 1)
 
     @property
     def max_places(self) -> int:
-        """The maximum of chips or GPUs as Kueue counts them: a shared or partitioned GPU counts once per pod."""
+        """The maximum number of chips or GPUs as Kueue counts them. A shared or partitioned GPU counts once per pod."""
         return self.max_chips * self.places_per_gpu
 
     @property
     def policy_topology(self) -> str | None:
-        """The topology of the workload policy that joins its VMs, if any."""
+        """The topology of the workload policy that connects the VMs, if there is one."""
         if not self.machine.workload_policy:
             return None
         return self.machine.nvlink_domain or (self.spec.topology if self.multi_host else None)
 
     @property
     def chips_per_slice(self) -> int:
-        """The smallest amount for a job: a slice's chips, a VM's GPUs, or one pod's part of a shared GPU."""
+        """The minimum amount for a job: the chips of a slice, the GPUs of a VM, or one pod's part of a shared GPU."""
         return self.hosts * self.machine.chips if self.places_per_gpu == 1 else 1
 
 
 class CpuPool(NamedTuple):
-    """A pool without TPUs or GPUs: its path below its cluster, its name in GKE, and the key and value of its taint."""
+    """A pool without TPUs or GPUs: its path in the cluster's section, its GKE name, and its taint's key and value."""
 
     path: Path
     spec: CpuPoolSpec
@@ -156,9 +156,9 @@ class CpuPool(NamedTuple):
 
 
 def cpu_pools(cluster: ClusterSpec) -> Iterator[CpuPool]:
-    """Yield a cluster's pools without TPUs or GPUs, the system pool and its fallbacks last.
+    """Yield a cluster's pools without TPUs or GPUs. The system pool and its fallbacks are last.
 
-    The system pool is reserved for system pods if the cluster has another pool for other pods.
+    If the cluster has another pool for other pods, the system pool is reserved for system pods.
     """
     for path, spec in cluster.pools_without_chips.items():
         if path[0] == "system_pool":
@@ -177,7 +177,7 @@ _NO_ACCELERATOR = Accelerator(
 
 
 def cpu_flavor(cluster_name: str, cluster: ClusterSpec, name: str) -> Flavor:
-    """Return one of a cluster's ``cpu_pools`` as a flavor, for jobs; Kueue has no such flavor, and counts no CPUs."""
+    """Return one of a cluster's ``cpu_pools`` as a flavor for jobs. Kueue has no such flavor and counts no CPUs."""
     spec = cluster.cpu_pools[name]
     zone = cluster.location if is_zone(cluster.location) else None
     pool = ExpandedPool(
@@ -202,7 +202,7 @@ def pools(environment: Environment) -> Iterator[ExpandedPool]:
 
 
 def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool, ...]:
-    """Return the accelerator pools of a cluster, cached in it for ledgers, rules and reports."""
+    """Return the accelerator pools of a cluster. They are cached in the cluster for ledgers, rules and reports."""
     if cluster_name not in cluster.expanded:
         classes = class_of_pools(cluster.compute_classes)
         cluster.expanded[cluster_name] = tuple(
@@ -213,7 +213,7 @@ def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool
 
 
 def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
-    """Yield the pools that GKE may create for compute classes; only the cluster's limits bound their VMs."""
+    """Yield the pools that GKE may create for compute classes. Only the limits of the cluster bound their VMs."""
     for name, compute_class in cluster.compute_classes.items():
         for member, priority in compute_class.members(name):
             if priority.machine_type:
@@ -221,9 +221,9 @@ def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[
 
 
 def auto_provisioned_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str, int]:
-    """Return the chips or GPUs that auto-provisioning may add, by GKE's name of the accelerator.
+    """Return the chips or GPUs that auto-provisioning may add, keyed by GKE's name of the accelerator.
 
-    Its limits include the cluster's own pools, here at their maximum.
+    The limits of auto-provisioning include the cluster's own pools. These are subtracted here at their maximum.
     """
     available_chips = dict(cluster.auto_provisioning.accelerators) if cluster.auto_provisioning else {}
     for pool in cluster_pools(cluster_name, cluster):
@@ -241,7 +241,7 @@ def _pool(
     *,
     gke_name: str | None = None,
 ) -> ExpandedPool:
-    """Return a pool; without ``gke_name`` GKE creates it, and it has no GKE node pools."""
+    """Return an expanded pool. Without ``gke_name``, GKE creates the pool, and ``gke_pools`` is empty."""
     machine = spec.machine
     assert machine.accelerator is not None  # the model takes only machine types with chips
     zone = spec.zone or (cluster.location if is_zone(cluster.location) else None)
@@ -263,9 +263,9 @@ def _pool(
 
 
 def pool_labels(pool: ExpandedPool) -> dict[str, str]:
-    """Return the Kubernetes labels that we set on a pool's nodes, beside GKE's.
+    """Return the Kubernetes labels that we add to a pool's nodes, in addition to GKE's own labels.
 
-    GKE taints queued nodes and does not label them.
+    GKE taints nodes of queued provisioning, but does not label them.
     """
     reservation = pool.spec.reservation
     days = (reservation.starts, reservation.ends) if reservation else (None, None)
@@ -283,10 +283,10 @@ def pool_labels(pool: ExpandedPool) -> dict[str, str]:
 
 
 def flavor_name(pool: ExpandedPool) -> str:
-    """Name a pool's flavor: ``{accelerator}[-{topology}][-{capacity}]``, without on-demand: ``tpu-v5e-4x8-spot``.
+    """Return the name of a pool's flavor: ``{accelerator}[-{topology}][-{capacity}]``, such as ``tpu-v5e-4x8-spot``.
 
-    Partition and sharing of a GPU precede the capacity: ``a100-40-1g-5gb-spot``, ``t4-mps-4``.
-    The pools of a compute class are one flavor, ``class-{name}``.
+    On-demand capacity is left out. The partition and sharing of a GPU precede the capacity: ``a100-40-1g-5gb-spot``,
+    ``t4-mps-4``. The pools of a compute class form one flavor, ``class-{name}``.
     """
     if pool.compute_class:
         return f"class-{pool.compute_class}"
@@ -318,11 +318,11 @@ _CAPACITY_LABELS: Mapping[Capacity, Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Flavor:
-    """A Kueue ResourceFlavor: pools that are the same to a job. Kueue counts its quota in chips or GPUs.
+    """A Kueue ResourceFlavor: pools that are equal for a job. Kueue counts its quota in chips or GPUs.
 
-    There is one per accelerator, topology and capacity, since Kueue counts chips, not slices: a flavor with two
-    topologies would admit a job that fits no slice. A compute class is one flavor, of the capacity of its first pool;
-    ``auto_provisioned_chips`` may be added to it, and to every other class of the same accelerator.
+    There is one for each accelerator, topology and capacity, since Kueue counts chips, not slices. A flavor with two
+    topologies could admit a job that fits no slice. A compute class is one flavor, with the capacity of its first pool.
+    ``auto_provisioned_chips`` may be added to it, and also to every other class with the same accelerator.
     """
 
     name: str
@@ -342,33 +342,33 @@ class Flavor:
 
     @property
     def queue_chips(self) -> int:
-        """Chips or GPUs that can be promised to queues: all except those of pools that notebooks may use."""
+        """The chips or GPUs that can be promised to queues: all except those of pools that notebooks may use."""
         return self.capacity_chips - self.notebook_chips
 
     @property
     def request_chips(self) -> int | None:
-        """The most chips or GPUs of one job if its VMs exist only by request, None otherwise."""
+        """The maximum number of chips or GPUs of one job, or None if its VMs are not created by request."""
         if not self.by_request:
             return None
         return max(pool.max_nodes_per_request * pool.machine.chips * pool.places_per_gpu for pool in self.pools)
 
     @property
     def largest_pool(self) -> ExpandedPool:
-        """The first of its pools with the largest slices or VMs."""
+        """The first of the pools with the largest slices or VMs."""
         return max(self.pools, key=lambda pool: pool.chips_per_slice)
 
     @property
     def chips_per_slice(self) -> int:
-        """Chips of a slice, or GPUs of a VM: the largest of its pools."""
+        """The number of chips per slice, or of GPUs per VM, in the largest pool."""
         return self.largest_pool.chips_per_slice
 
     def in_whole_slices(self, chips: int) -> int:
-        """Round chips or GPUs down to whole slices; a negative number becomes 0."""
+        """Round a number of chips or GPUs down to whole slices. A negative number becomes 0."""
         return max(0, chips) // self.chips_per_slice * self.chips_per_slice
 
     @property
     def node_labels(self) -> dict[str, str]:
-        """Labels of its nodes: GKE's, by which jobs must select, and the flavor's own."""
+        """The labels of the flavor's nodes: GKE's labels, which jobs must select, and the flavor's own."""
         if self.accelerator.kind == "cpu":
             return {POOL_LABEL: self.name}
         if self.compute_class:
@@ -384,24 +384,24 @@ class Flavor:
 
     @property
     def slices_by_jobset(self) -> bool:
-        """Whether the controller of a job has to keep it to slices of its own, since Kueue places no pods."""
+        """Whether a job's controller has to keep the job on its own slices, since Kueue does not place its pods."""
         return any(pool.multi_host for pool in self.pools) and not self.topology_levels
 
     @property
     def topology_name(self) -> str | None:
-        """The name of the Topology by which Kueue places jobs, None if only the scheduler does."""
+        """The name of the Topology that Kueue uses to place jobs, or None if only the scheduler places pods."""
         if not self.topology_levels:
             return None
         return "slices" if self.topology_levels == SLICE_LEVELS else "blocks"
 
     @property
     def own_taints(self) -> list[tuple[str, str, str]]:
-        """The distinct taints of its pools in the stack file: key, value and effect in GKE's spelling."""
+        """The distinct taints of the pools in the stack file: key, value and effect in GKE's form."""
         return sorted({(key, row.value, row.effect) for pool in self.pools for key, row in pool.spec.taints.items()})
 
     @property
     def tolerated(self) -> dict[str, str]:
-        """Taints of its nodes that pods must tolerate, as key and value; the effect of each is NoSchedule."""
+        """The taints that pods must tolerate, as key and value. The effect of each is NoSchedule."""
         taints = {key: value for pool in self.pools for key, value in pool.tolerated.items()}
         if self.compute_class:
             taints[CLASS_LABEL] = self.compute_class
@@ -411,12 +411,12 @@ class Flavor:
 
     @property
     def by_request(self) -> bool:
-        """Whether nodes exist only through ProvisioningRequests, which Kueue creates for whole jobs."""
+        """Whether nodes are created only by ProvisioningRequests, which Kueue creates for whole jobs."""
         return self.capacity == "queued-provisioning" and self.compute_class is None
 
 
 def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
-    """Return a cluster's flavors by name, in the order in which Kueue should try them: reservations first."""
+    """Return a cluster's flavors, keyed by name, in the order for Kueue's search: reservations first."""
     by_name: dict[str, list[ExpandedPool]] = {}
     for pool in (*cluster_pools(cluster_name, cluster), *auto_provisioned_pools(cluster_name, cluster)):
         by_name.setdefault(flavor_name(pool), []).append(pool)

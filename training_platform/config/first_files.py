@@ -1,4 +1,4 @@
-"""The first stack files of an environment and a team, as text: the fewest lines that deploy."""
+"""The first stack files of an environment and a team, as text with as few lines as possible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_CLUSTERS = 32  # with ranges in 10.0.0.0/8
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPool:
-    """A node pool as ``init`` writes it; ``more`` has further fields of the model."""
+    """A node pool that ``init`` writes. ``more`` contains further fields of the model."""
 
     machine_type: str
     zone: str
@@ -37,7 +37,7 @@ class FirstPool:
 
     @property
     def value(self) -> str:
-        """The pool's value: one VM, or one slice of the smallest topology, unless ``more`` says otherwise."""
+        """The pool's value: one VM, or one slice with the smallest topology, unless ``more`` sets other values."""
         machine = MACHINE_TYPES[self.machine_type]
         fields = {"machine_type": self.machine_type, "zone": self.zone, "capacity": self.capacity}
         if self.reservation is not None:
@@ -51,7 +51,7 @@ class FirstPool:
         return f"{{{', '.join(f'{key}: {value}' for key, value in {**fields, **self.more}.items())}}}"
 
     def name_beside(self, taken: Collection[str]) -> str:
-        """Return a free name: the accelerator's, with the capacity if that is taken, or with a number too."""
+        """Return an unused name: the accelerator. If it is taken, the capacity is appended, and then a number."""
         accelerator = MACHINE_TYPES[self.machine_type].accelerator
         name = accelerator.name if accelerator else self.machine_type
         names = (name, f"{name}-{self.capacity}", *(f"{name}-{self.capacity}-{number}" for number in range(2, 100)))
@@ -59,7 +59,10 @@ class FirstPool:
 
 
 def machine_named(name: str) -> MachineType:
-    """Return a machine type by its name, or the usual one of an accelerator: ``h100``, ``v5e``. Raises ValueError."""
+    """Return a machine type, given its name or an accelerator such as ``h100`` or ``v5e``. Raises ValueError.
+
+    For an accelerator, it is the usual machine type.
+    """
     accelerated = {name: machine for name, machine in MACHINE_TYPES.items() if machine.accelerator is not None}
     usual = usual_machines()
     folded = name.strip().casefold()
@@ -106,7 +109,10 @@ def environment_text(
     google_groups_domain: str | None = None,
     other_environments: Collection[Environment] = (),
 ) -> str:
-    """Return an environment with node pools, and a cluster in each of their regions, beside those that exist."""
+    """Return the text of an environment with node pools, and with a cluster in each of their regions.
+
+    Its address ranges do not overlap those of existing environments.
+    """
     alerts = f"    alerts: {{emails: [{', '.join(emails)}]}}\n" if emails else ""
     groups = f"    google_groups_domain: {google_groups_domain}\n" if google_groups_domain else ""
     text = (
@@ -129,9 +135,9 @@ def with_pool(
 ) -> tuple[str, str, str]:
     """Return an environment's text with one more node pool, and the names of its cluster and of the pool.
 
-    The cluster is the named one, else the first in the region of the pool's zone, else a new one, which has the
-    region's name and overlaps no address range of the ``other_environments``. All other lines stay. Raises UserError if
-    the model rejects the file, or its layout has no room for the lines.
+    The cluster is the one named ``cluster``, else the first in the region of the pool's zone, else a new one. A new
+    cluster has the region's name, and overlaps no address range of the ``other_environments``. All other lines are
+    kept. Raises UserError if the model rejects the file, or if lines cannot be added to the file's layout.
     """
     file = f"{STACKS_FOLDER}/Pulumi.{stack_name}.yaml"
     stack = parse_stack(stack_name, parse_source(text, file))
@@ -157,10 +163,10 @@ def with_pool(
 
 
 def _free_subnet(environments: Iterable[Environment]) -> str:
-    """Return the ranges of a new cluster's subnet in the last of some environments.
+    """Return the address ranges for the subnet of a new cluster in the last of the given environments.
 
-    They overlap no cluster's of any environment, so that networks can be connected later. Raises UserError if none is
-    free.
+    They do not overlap the ranges of any cluster in any environment, so that networks can be connected later. Raises
+    UserError if no range is free.
     """
     *_, environment = environments = list(environments)
     clusters = (cluster for other in environments for cluster in other.clusters.values())
@@ -178,7 +184,7 @@ def _free_subnet(environments: Iterable[Environment]) -> str:
 
 
 def team_text(*, environment: str, name: str, members: Sequence[str], shares: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a team with its members, and its nominal quotas by cluster and flavor."""
+    """Return the text of a team with its members, and its nominal quotas, keyed by cluster and flavor."""
     lines = [f"{SCHEMA}config:", f"  {PROJECT}:team:", f"    environment: {environment}", f"    name: {name}"]
     lines += ["    members:", *(f"      - {member}" for member in members)]
     if shares:
@@ -190,6 +196,6 @@ def team_text(*, environment: str, name: str, members: Sequence[str], shares: Ma
 
 
 def findings_of(workspace: Workspace, name: str, text: str) -> tuple[Finding, ...]:
-    """Return the findings about the text of a stack among all others."""
+    """Return the findings about the text of a stack, checked together with all other stacks."""
     stack = parse_stack(name, parse_source(text, f"{STACKS_FOLDER}/Pulumi.{name}.yaml"))
     return cross_check(replace(workspace, stacks={**workspace.stacks, name: stack})).stacks[name].findings

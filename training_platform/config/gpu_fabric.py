@@ -1,9 +1,9 @@
 """The networks that GPUDirect needs for a cluster's pools: VPCs, subnets, and additional network cards of each VM.
 
-GPUDirect-TCPX and TCPXO need a VPC for every card after the first (4 and 8). RDMA needs a VPC for the second card, and
-a VPC from the zone's network profile, with a subnet for each card between the GPUs. Sources: Cluster Toolkit v1.95.0,
-gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu (2026-06-25); that a4x has no more
-than that is (unverified). With DRANET GKE creates the networks itself, and there is none of these here.
+GPUDirect-TCPX and TCPXO need a VPC for every card after the first (4 and 8 VPCs). RDMA needs a VPC for the second card,
+and a VPC from the zone's network profile, with a subnet for each card between the GPUs. Sources: Cluster Toolkit
+v1.95.0, gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu (2026-06-25). It is
+unverified that a4x needs no other networks. With DRANET, GKE creates the networks itself, and this module creates none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Nic(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuVpc:
-    """A VPC; one with a ``profile`` is for RDMA, without firewall rules. ``mtu`` is in bytes."""
+    """A VPC. If it has a ``profile``, it is for RDMA and has no firewall rules. ``mtu`` is in bytes."""
 
     name: str
     mtu: int
@@ -47,10 +47,10 @@ class GpuVpc:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFabric:
-    """The networks shared by all pools of one kind of GPUDirect: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
+    """The networks that all pools with one kind of GPUDirect share: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
 
-    ``component`` is its logical name; ``labels`` are GKE's node labels of its pools' GPUs. It has no ``vpcs`` if GKE
-    creates its networks.
+    ``component`` is its logical name. ``labels`` contains GKE's node labels for the GPUs of the pools. ``vpcs`` is
+    empty if GKE creates the networks.
     """
 
     component: str
@@ -67,7 +67,7 @@ class GpuFabric:
 
 
 def fabric_name(pool: ExpandedPool) -> str | None:
-    """Return the name of the networks of a pool's VMs, None for a pool without GPUDirect."""
+    """Return the name of the networks of a pool's VMs, or None for a pool without GPUDirect."""
     kind = pool.machine.gpudirect
     if kind is None or not pool.spec.gpu_direct:
         return None
@@ -75,15 +75,16 @@ def fabric_name(pool: ExpandedPool) -> str | None:
 
 
 def claims_devices(cluster_name: str, cluster: ClusterSpec) -> bool:
-    """Whether jobs in a cluster may claim network devices."""
+    """Return True if jobs in a cluster may claim network devices."""
     pools = (*cluster_pools(cluster_name, cluster), *auto_provisioned_pools(cluster_name, cluster))
     return any(pool.network_devices for pool in pools)
 
 
 def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
-    """Return the networks that a cluster's pools need, by name; {} if no pool has additional network cards.
+    """Return the networks that a cluster's pools need, keyed by name; {} if no pool has additional network cards.
 
-    Pools that GKE creates have some only with DRANET. Cached in the cluster, for quotas and resources.
+    A pool that GKE creates has additional cards only with DRANET. The result is cached in the cluster, for quotas and
+    resources.
     """
     if cluster_name not in cluster.fabrics:
         created = (pool for pool in auto_provisioned_pools(cluster_name, cluster) if pool.network_devices)
@@ -125,20 +126,20 @@ def _vpcs(name: str, pool: ExpandedPool, within: str) -> Iterator[GpuVpc]:
 
 
 def _zone(pool: ExpandedPool) -> str:
-    """Return a pool's zone, or one of its machine type if it names none in a regional cluster, which a rule finds."""
+    """Return a pool's zone. If it has none in a regional cluster (an error), return a zone of its machine type."""
     offered = (zone for zone in sorted(pool.machine.zones) if region_of(zone) == pool.region)
     return pool.zone or next(offered, f"{pool.region}-a")
 
 
 def _zone_index(zone: str) -> int:
-    """Return a zone's index in its region by its last letter; AI zones follow the others."""
+    """Return a zone's index in its region, derived from its last letter. AI zones follow the others."""
     letter = ord(zone[-1]) - ord("a")
     return letter % _ZONES + (_ZONES if "ai" in zone.rpartition("-")[2] else 0)
 
 
 @lru_cache(maxsize=4096)
 def _part(within: str, number: int) -> str:
-    """Return one of the 128 equal parts of a range; in a range that is too small, parts repeat."""
+    """Return one of the 128 equal parts of a range. If the range is too small, parts repeat."""
     whole = IPv4Network(within)
     prefix = min(whole.prefixlen + PARTS_BITS, whole.max_prefixlen)
     size = 1 << (whole.max_prefixlen - prefix)

@@ -1,4 +1,4 @@
-"""Capacity that no team or cohort was promised, and the environment whose root cohort lends it."""
+"""Capacity that is not promised to any team or cohort, and the environment whose root cohort lends it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Share
 from training_platform.config.workspace import Workspace
 
 Amounts = dict[str, dict[str, int]]
-"""Chips or GPUs by cluster and flavor."""
+"""Numbers of chips or GPUs, keyed by cluster and flavor."""
 
 
 def unpromised(workspace: Workspace, name: str) -> Amounts:
-    """Return the capacity that is promised to no team or cohort of an environment, in whole slices."""
+    """Return the capacity of an environment that is not promised to any team or cohort, in whole slices."""
     stack = workspace.stacks.get(name)
     environment = stack.environment if stack else None
     if environment is None:
@@ -33,7 +33,7 @@ def unpromised(workspace: Workspace, name: str) -> Amounts:
 
 
 def lending(workspace: Workspace, name: str) -> Environment:
-    """Return an environment as it is deployed: the root cohort has the lent capacity, beside quota of its own."""
+    """Return the deployed form of an environment, in which the lent capacity is added to the root cohort's quota."""
     environment = workspace.stacks[name].environment
     assert environment is not None  # asked of environments
     if not environment.lend_unpromised:

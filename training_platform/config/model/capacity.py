@@ -1,8 +1,8 @@
-"""Provisioning models, and the reservation that VMs come from.
+"""Provisioning models, and the reservation that provides VMs.
 
-A future reservation, of the calendar kind too, is consumed as a specific reservation that appears when its time comes:
-``starts`` and ``ends`` say when that is. Google makes it on request, so a stack consumes it and does not create it.
-Source: GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler 7d25050.
+A future reservation, including one in calendar mode, is used like a specific reservation, which appears at its start.
+``starts`` and ``ends`` are its times. Google creates it on request, so a stack uses it and does not create it. Source:
+GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler 7d25050.
 """
 
 import re
@@ -29,7 +29,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def charged_as(capacity: Capacity) -> ChargedCapacity:
-    """Return the provisioning model that is charged: queued provisioning uses the quota of flex-start."""
+    """Return the provisioning model whose quota is charged. Queued provisioning uses the quota of flex-start."""
     return "flex-start" if capacity == "queued-provisioning" else capacity
 
 
@@ -50,9 +50,9 @@ ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME, examples=["h100
 
 
 class ReservationSpec(Consistent):
-    """The reservation that VMs come from: only its name, ``any`` for every open one that matches, or these fields.
+    """The reservation that provides VMs: only its name, ``any`` for every open reservation that matches, or fields.
 
-    With ``any``, VMs that match no reservation are on-demand VMs and charged as such.
+    With ``any``, VMs that match no reservation are on-demand VMs and are charged as such.
     """
 
     name: Annotated[str, Field(pattern=RESERVATION_OR_ANY)] = Field(
@@ -83,7 +83,7 @@ class ReservationSpec(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that do not go together."""
+        """Yield a problem for each combination of fields that is not allowed."""
         of_one = sorted({"project", "block", "sub_block", "chips", "starts", "ends"} & self.model_fields_set)
         if self.any and of_one:
             yield Problem(
@@ -101,17 +101,17 @@ class ReservationSpec(Consistent):
 
     @property
     def any(self) -> bool:
-        """Whether any open reservation will do."""
+        """Whether any open reservation may be used."""
         return self.name == ANY
 
     @property
     def affinity(self) -> str:
-        """The reservation affinity as GKE spells it."""
+        """The reservation affinity in GKE's form."""
         return "ANY_RESERVATION" if self.any else "SPECIFIC_RESERVATION"
 
     @property
     def path(self) -> str | None:
-        """The reservation as GKE names it, ``[projects/P/reservations/]R[/reservationBlocks/B...]``; None for any."""
+        """The reservation in GKE's form, ``[projects/P/reservations/]R[/reservationBlocks/B...]``; None for any."""
         if self.any:
             return None
         return (
@@ -129,7 +129,7 @@ _FULL_NAME = re.compile(
 
 
 def _reservation(value: Any) -> Any:
-    """Return the fields of a reservation that is named by a text."""
+    """Return the fields of a reservation. If the value is a string, it is the reservation's name."""
     if not isinstance(value, str):
         return value
     full = _FULL_NAME.fullmatch(value) if "/" in value else None
@@ -151,7 +151,7 @@ ReservationRef = Annotated[
 
 
 def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Problem]:
-    """Yield a reservation beside another provisioning model, and reserved VMs that name no reservation."""
+    """Yield a problem for a reservation with another provisioning model, and for reserved VMs without a reservation."""
     if capacity == "reservation" and reservation is None:
         yield Problem(
             ("capacity",), "is reservation, and the field reservation is missing", allowed="reservation: NAME beside it"

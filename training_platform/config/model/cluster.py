@@ -1,4 +1,4 @@
-"""A cluster: its addresses, its upgrades, what is installed in it, its node pools, and those that GKE creates."""
+"""A cluster: its addresses, its upgrades, its software, its node pools, and those that GKE creates."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -43,7 +43,7 @@ _DISKS = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")  # the first that suits
 
 
 def _label_by_name() -> dict[str, str]:
-    """Return GKE's spelling by the names of accelerators in the catalogue, ``tpu-v5e``, with and without ``tpu-``."""
+    """Return GKE's names of accelerators, keyed by the catalogue's names with and without ``tpu-``."""
     labels = {name: accelerator.gke_label for name, accelerator in ACCELERATORS.items()}
     return {**labels, **{name.removeprefix("tpu-"): label for name, label in labels.items()}}
 
@@ -54,8 +54,8 @@ AcceleratorLabel = Annotated[str, OneOf("TPU or GPU type as GKE spells it", _LAB
 class AutoProvisioningSpec(Section):
     """Node pools that GKE creates for pending pods and deletes when they are empty, within limits of the cluster.
 
-    The limits count all node pools of the cluster, those of this file too. Of each accelerator, quota is charged for
-    the whole limit. Names are GKE's own: ``nvidia-h100-80gb`` counts GPUs, ``tpu-v5-lite-podslice`` counts chips.
+    The limits count all node pools of the cluster, including those in this file. Quota is charged for the whole limit
+    of each accelerator. Names are GKE's own: ``nvidia-h100-80gb`` counts GPUs, ``tpu-v5-lite-podslice`` counts chips.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -81,7 +81,7 @@ class AutoProvisioningSpec(Section):
 
     @property
     def boot_disk_type(self) -> str:
-        """The type for new node pools: the file's, else the first that every limited accelerator supports."""
+        """The type for new node pools: the type in the file, else the first that every limited accelerator supports."""
         if self.boot_disk.type:
             return self.boot_disk.type
         supported: dict[str, set[str]] = {label: set() for label, limit in self.accelerators.items() if limit}
@@ -93,7 +93,7 @@ class AutoProvisioningSpec(Section):
 
 
 class MaintenanceExclusion(Section):
-    """A time in which GKE does not upgrade the cluster, such as a long training run."""
+    """A period in which GKE does not upgrade the cluster, for example during a long training run."""
 
     start: Time = Field(description="Start, in UTC.")
     end: Time = Field(description="End, in UTC.")
@@ -105,7 +105,7 @@ class MaintenanceExclusion(Section):
 class Maintenance(Section):
     """When GKE may upgrade, in UTC: by default at weekends, in 24 of the week's 168 hours.
 
-    To upgrade a TPU slice, GKE recreates it as a whole, and jobs restart from their last checkpoint. GKE requires at
+    To upgrade a TPU slice, GKE recreates the whole slice, and jobs restart from their last checkpoint. GKE requires at
     least 48 hours in every 32 days (newer documents say 92), in windows of at least 4 hours.
     """
 
@@ -164,18 +164,18 @@ class SubnetSpec(Section):
 
 
 class GpuNetworksSpec(Section):
-    """VPCs for node pools whose VMs have further network interfaces for GPUDirect.
+    """VPCs for node pools whose VMs have additional network interfaces for GPUDirect.
 
-    Each interface has a subnet, one of the 128 equal parts of ``range``: a /16 gives /23, enough for 508 VMs. These
-    VPCs are not peered, so clusters may use the same range; it must not overlap the cluster's own ranges. Changing it
-    recreates the node pools.
+    Each interface has a subnet, which is one of the 128 equal parts of ``range``: a /16 gives /23, enough for 508 VMs.
+    These VPCs are not peered, so clusters may use the same range, but it must not overlap the cluster's own ranges.
+    Changing it recreates the node pools.
     """
 
     range: Cidr = Field(default="192.168.0.0/16", description="Address range of all of these subnets.")
 
 
 class SoftwareSpec(Section):
-    """What the environment installs in a cluster: existing is somebody else's installation, none is left out."""
+    """Software that the environment installs in a cluster. existing: somebody else installs it. none: not installed."""
 
     kueue: Presence = Field(
         default="installed", description="Kueue; teams have shares of the cluster unless it is none."
@@ -190,7 +190,7 @@ Operator = Literal["ray", "trainer", "leader-worker-set", "slice-controller", "m
 
 
 class ClusterSpec(Consistent):
-    """A GKE cluster in one region or zone, private, reached through its DNS-based control-plane endpoint."""
+    """A private GKE cluster in one region or zone, with a DNS-based control-plane endpoint."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "autoscaling_profile": "provider_inputs: {cluster_autoscaling: {autoscaling_profile: BALANCED}}",
@@ -270,11 +270,11 @@ class ClusterSpec(Consistent):
 
     @cached_property
     def expanded(self) -> dict[str, tuple[Any, ...]]:
-        """Its expanded pools by its name, filled by ``config.pools``: they live as long as the cluster does."""
+        """A cache of the expanded pools, keyed by the cluster's name and filled by ``config.expansion``."""
         return {}
 
     def network_devices(self, machine: MachineType) -> NetworkDevices | None:
-        """Return the network devices that GKE's driver serves on a machine's VMs here, None without the driver."""
+        """Return the network devices that GKE's driver offers on a machine's VMs here, or None without the driver."""
         devices = machine.network_devices
         if devices is None or self.accelerator_networks == "multi-network":
             return None
@@ -282,7 +282,7 @@ class ClusterSpec(Consistent):
 
     @property
     def pools_without_chips(self) -> dict[Path, CpuPoolSpec]:
-        """Its pools without TPUs or GPUs, by their paths below it, the system pool and its fallbacks last."""
+        """The pools without TPUs or GPUs, keyed by path in this section. The system pool and its fallbacks are last."""
         pools: dict[Path, CpuPoolSpec] = {("cpu_pools", name): pool for name, pool in self.cpu_pools.items()}
         if self.pathways:
             pools["pathways",] = self.pathways
@@ -294,17 +294,17 @@ class ClusterSpec(Consistent):
 
     @property
     def queues_pods(self) -> bool:
-        """Whether Kueue counts pods that are no job's."""
+        """Whether Kueue also counts pods that do not belong to a job."""
         on_notebooks = bool(self.notebooks and self.notebooks.teams)
         return self.serving or on_notebooks or "leader-worker-set" in self.operators
 
     @cached_property
     def fabrics(self) -> dict[str, dict[str, Any]]:
-        """The networks of its GPUs by its name, filled by ``config.gpu_fabric``."""
+        """A cache of the networks of its GPUs, keyed by the cluster's name and filled by ``config.gpu_fabric``."""
         return {}
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield what is its owner's to say, what is left out and wanted, and a missing subnet."""
+        """Yield a problem for each field that only the cluster's owner may set, and for other conflicts of fields."""
         if self.existing:
             for field in OWNERS_FIELDS:
                 if field in self.model_fields_set:
@@ -326,7 +326,7 @@ class ClusterSpec(Consistent):
         yield from self._conflicts_of_networks()
 
     def _conflicts_of_networks(self) -> Iterator[Problem]:
-        """Yield pools with different networks by default: Device networks and DRANET exclude each other in a cluster.
+        """Yield a problem if pools need different networks, since Device networks and DRANET exclude each other.
 
         Source: reports of GKE's page on automated networking for accelerators, read 2026-11-28.
         """

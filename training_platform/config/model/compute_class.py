@@ -1,9 +1,8 @@
-"""Custom compute classes: an order of pools and machines in which GKE looks for nodes for a job.
+"""Custom compute classes: node pools and machines in the order in which GKE tries them for a job.
 
-A class is a flavor of its own in Kueue, ``class-{name}``: Kueue gives a job a share of the class, and GKE chooses among
-its priorities. So all of them have to look alike to a job: the same chips or GPUs per VM, the same slice.
-Source: GKE docs, about custom ComputeClasses; types of ``cloud.google.com/v1`` in GKE's cluster-autoscaler, both read
-2026-11-21.
+A class is a separate flavor in Kueue, ``class-{name}``. Kueue gives a job a share of the class, and GKE chooses one of
+its priorities. So all priorities have to be equal for a job: the same chips or GPUs per VM, the same slice. Source: GKE
+docs, about custom ComputeClasses; types of ``cloud.google.com/v1`` in GKE's cluster-autoscaler, both read 2026-11-21.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +32,7 @@ _WITH_CHIPS = NamesWhere(MACHINE_TYPES, lambda machine: machine.kind != "cpu")
 
 
 class Priority(Section):
-    """One place where GKE looks for nodes: node pools of this cluster, or machines for which it creates node pools."""
+    """A source of nodes that GKE tries: node pools of this cluster, or machines for which it creates node pools."""
 
     node_pools: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
         default=(), description="Node pools of this cluster; excludes every other field."
@@ -80,12 +79,12 @@ class Priority(Section):
 
     @property
     def names_reservation(self) -> bool:
-        """Whether its VMs come from a reservation by name; GKE then takes zones beside that name, and nowhere else."""
+        """Whether its VMs come from a reservation with a name. GKE accepts zones only together with such a name."""
         return self.reservation is not None and not self.reservation.any
 
     @property
     def as_pool(self) -> NodePoolSpec:
-        """The node pool that GKE would create, as a stack file would say it; for a machine type only."""
+        """The node pool that GKE would create, in the form of a stack file. Only for a priority with a machine type."""
         shared = {"machine_type", "topology", "capacity", "reservation", "max_run_hours", "boot_disk"}
         return NodePoolSpec(**{name: getattr(self, name) for name in shared & self.model_fields_set})
 
@@ -108,23 +107,23 @@ class ComputeClassSpec(Section):
 
     @property
     def makes_pools(self) -> bool:
-        """Whether GKE creates node pools for it."""
+        """Whether GKE creates node pools for the class."""
         return any(priority.machine_type for priority in self.priorities)
 
     @property
     def node_pools(self) -> tuple[str, ...]:
-        """The cluster's pools that it uses, first tried first."""
+        """The cluster's pools that the class uses, in the order in which GKE tries them."""
         return tuple(pool for priority in self.priorities for pool in priority.node_pools)
 
     def members(self, name: str) -> Iterator[tuple[str, Priority]]:
-        """Yield the names of its node pools in order; those that GKE creates are called ``{class}-{priority}``."""
+        """Yield the names of its node pools in order. Pools that GKE creates are named ``{class}-{priority}``."""
         for index, priority in enumerate(self.priorities):
             for pool in priority.node_pools or (f"{name}-{index}",):
                 yield pool, priority
 
 
 class VmShape(NamedTuple):
-    """What a job sees of a pool: chips or GPUs per VM, how GPUs are shared, and for TPUs which ones, and the slice."""
+    """The properties of a pool that matter to a job: chips or GPUs per VM, GPU sharing, TPU type and topology."""
 
     per_vm: int
     shared: str = ""
@@ -132,14 +131,14 @@ class VmShape(NamedTuple):
     topology: str | None = None
 
     def __str__(self) -> str:
-        """Return the shape as people read it."""
+        """Return the shape as text for people."""
         if self.tpu is None:
             return f"VMs with {self.per_vm} GPUs{self.shared}"
         return f"{self.tpu} slices of {self.topology} with {self.per_vm} chips per VM"
 
 
 def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, NodePoolSpec]) -> None:
-    """Refuse pools that do not exist, belong to another class too, or look different to a job."""
+    """Refuse pools that do not exist, that belong to another class too, or that have different shapes."""
     taken: dict[str, str] = {}
     for name, spec in classes.items():
         for index, priority in enumerate(spec.priorities):
@@ -160,7 +159,7 @@ def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, N
 
 
 def class_of_pools(classes: Mapping[str, ComputeClassSpec]) -> dict[str, str]:
-    """Return the class that each pool belongs to."""
+    """Return the compute class of each pool, keyed by pool."""
     return {pool: name for name, spec in classes.items() for pool in spec.node_pools}
 
 

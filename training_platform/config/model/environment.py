@@ -1,4 +1,4 @@
-"""An environment stack: what the platform team owns."""
+"""An environment stack, which the platform team owns."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -50,7 +50,7 @@ from training_platform.config.reading.section import (
 
 
 def key_region(key: str) -> str:
-    """Return the location of a key, which stands in its name, ``projects/*/locations/{location}/keyRings/*/...``."""
+    """Return the location of a key, which is part of its name: ``projects/*/locations/{location}/keyRings/*/...``."""
     return key.split("/")[3]
 
 
@@ -65,7 +65,10 @@ def _one_per_region(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class EncryptionSpec(Section):
-    """Keys of Cloud KMS for disks, buckets, images, Filestore and Vertex AI. Adding or changing one replaces most."""
+    """Keys of Cloud KMS for disks, buckets, images, Filestore and Vertex AI.
+
+    Adding or changing a key replaces most of these resources.
+    """
 
     keys: Annotated[
         tuple[Annotated[str, Field(pattern=KMS_KEY)], ...],
@@ -79,17 +82,17 @@ class EncryptionSpec(Section):
 
     @property
     def projects(self) -> frozenset[str]:
-        """The projects that the keys are in."""
+        """The projects that contain the keys."""
         return frozenset(key.split("/")[1] for key in self.keys)
 
     @property
     def by_region(self) -> dict[str, str]:
-        """The keys, by the region that each is for."""
+        """The keys, keyed by the region of the data that each one encrypts."""
         return {key_region(key): key for key in self.keys}
 
 
 class Destination(Consistent):
-    """What pods of teams may connect to, beside each other and Google's APIs: addresses, or a host name."""
+    """Addresses or a host that pods of teams may connect to, in addition to each other and Google's APIs."""
 
     cidr: Cidr | None = Field(default=None, description="Addresses.", examples=["203.0.113.0/24"])
     host: str | None = Field(
@@ -105,13 +108,16 @@ class Destination(Consistent):
     protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield that both or neither of addresses and a host name are given."""
+        """Yield a problem if neither or both of addresses and a host name are set."""
         if (self.cidr is None) == (self.host is None):
             message = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
             yield Problem((), message, allowed="one of cidr and host")
 
     def covers(self, host: str) -> bool:
-        """Whether a host is the destination's: `*` stands for one label. Source: GKE docs, FQDN network policies."""
+        """Return True if a host is part of the destination. `*` matches one label.
+
+        Source: GKE docs, FQDN network policies.
+        """
         if self.host is None or not self.host.startswith("*."):
             return host == self.host
         return host.partition(".")[2] == self.host.removeprefix("*.")
@@ -125,7 +131,7 @@ KUBELET_PORTS: Final = (10250, 10255)  # Kubernetes docs, ports and protocols; G
 
 
 class ExistingNetwork(Section):
-    """A VPC that exists already, with its subnets, routers and NAT gateways as its owner has them."""
+    """An existing VPC. Its owner manages its subnets, routers and NAT gateways."""
 
     name: str = Field(pattern=RESERVATION_NAME, description="Name of the VPC.", examples=["shared-vpc"])
     project: ProjectId | None = Field(
@@ -138,7 +144,7 @@ class ExistingNetwork(Section):
 
 
 LEFT_TO_GOOGLE = ("user", "resource")
-"""Dimensions that a preference always holds for all values of. Source: pulumi-gcp 10.2.0, SQuotaPreference."""
+"""Dimensions for which a preference always applies to all values. Source: pulumi-gcp 10.2.0, SQuotaPreference."""
 
 
 def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
@@ -152,15 +158,15 @@ def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
 
 
 RequestName = Annotated[str, Field(pattern=REQUEST_NAME)]
-"""The key of a request: quota ids are longer than other names of a stack file."""
+"""The key of a request. Its maximum length exceeds that of other names, since it contains a quota id."""
 PLACES = ("region", "zone")
 
 
 class QuotaRequest(Section):
-    """A quota limit to request, as the Cloud Quotas API spells it; ``quota plan`` prints those that are needed.
+    """A quota limit to request, in the format of the Cloud Quotas API. ``quota plan`` prints the needed requests.
 
-    Checks count it once Google has granted it and a snapshot shows it. It cannot be withdrawn: if you remove it, Google
-    keeps the preference and the limit.
+    Checks count the limit once Google has granted it and a snapshot contains it. A request cannot be withdrawn: if you
+    remove it, Google keeps the preference and the limit.
     """
 
     service: str = Field(pattern=SERVICE, description="Service of the quota.", examples=["compute.googleapis.com"])
@@ -186,17 +192,17 @@ class QuotaRequest(Section):
 
     @property
     def place(self) -> str:
-        """The zone or region that it is for, empty for the whole project or all places."""
+        """The zone or region of the limit, or "" for the whole project or all locations."""
         return self.dimensions.get("zone") or self.dimensions.get("region") or ""
 
     @property
     def other_dimensions(self) -> tuple[tuple[str, str], ...]:
-        """Its dimensions without the place, in order."""
+        """The dimensions other than the location, in order."""
         return tuple(sorted((name, value) for name, value in self.dimensions.items() if name not in PLACES))
 
 
 class BudgetSpec(Section):
-    """A budget of Cloud Billing for what carries a team's or an environment's label; it only notifies people."""
+    """A budget of Cloud Billing for all costs with the label of a team or an environment. It only notifies people."""
 
     a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
     currency: str = Field(
@@ -221,7 +227,7 @@ ImageSource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/([a-z0-9._-]
 
 
 class ChartOverride(Consistent):
-    """Another version or source for a Helm chart, such as a mirror that a private cluster reaches."""
+    """Another version or source for a Helm chart, such as a mirror that a private cluster can reach."""
 
     version: Version | None = Field(
         default=None, description="Version of the chart, in quotes; default: the catalogue's."
@@ -249,14 +255,14 @@ class ChartOverride(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a digest of a chart that no registry holds by digest."""
+        """Yield a problem for a digest if the chart is not in a registry that supports digests."""
         if self.digest and (self.repository or not (self.chart or "oci://").startswith("oci://")):
             message = "goes only with an OCI reference: chart repositories and folders have no digest"
             yield Problem(("digest",), message, allowed="chart: oci://..., or no digest")
 
 
 class ImageRepositorySpec(Consistent):
-    """The Artifact Registry repository for the platform's and the teams' images. Another location replaces it."""
+    """The Artifact Registry repository for images of the platform and the teams. A change of location replaces it."""
 
     location: ImageLocation = Field(
         description="Region of the repository, or us, europe or asia: nodes stream images only from their own.",
@@ -275,23 +281,23 @@ class ImageRepositorySpec(Consistent):
     keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up keeps.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a cache where the repository is."""
+        """Yield a problem for a cache at the location of the repository."""
         if self.location in self.caches:
             path = ("caches", self.caches.index(self.location))
             yield Problem(path, "is where the repository is", allowed="a location beside it, or no cache")
 
     @property
     def locations(self) -> tuple[str, ...]:
-        """All of its locations, that of the images themselves first."""
+        """All locations of the repository, starting with the location of the images themselves."""
         return (self.location, *self.caches)
 
     def nearest(self, region: str) -> str:
-        """Return the location that nodes of a region pull from: one that serves it, else that of the images."""
+        """Return the location from which nodes of a region pull: one that serves it, else that of the images."""
         return next((location for location in self.locations if serves(location, region)), self.location)
 
 
 class RetiredSpec(Section):
-    """The end of a stack: pipelines destroy it after an approval, all but what it keeps; then its file is removed."""
+    """The end of a stack. After an approval, pipelines destroy its resources except kept ones; then delete its file."""
 
     since: date = Field(description="Day from which pipelines may destroy it.", examples=["2027-01-31"])
     keeps: Annotated[tuple[str, ...], AfterValidator(unique)] = Field(
@@ -308,12 +314,12 @@ class RetiredSpec(Section):
         return self
 
     def keeps_section(self, path: str) -> bool:
-        """Whether what a section declares stays, by its dotted path."""
+        """Return True if the resources of a section are kept. ``path`` is its dotted path."""
         return any(path == kept or path.startswith(f"{kept}.") for kept in self.keeps)
 
 
 class AlertsSpec(Section):
-    """Alerts of Cloud Monitoring, and who gets them."""
+    """Alerts of Cloud Monitoring, and their recipients."""
 
     emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
         default=(), description="E-mail addresses that get every alert."
@@ -475,7 +481,7 @@ class Environment(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that do not go together."""
+        """Yield a problem for each combination of fields that is not allowed."""
         slices = 0
         for name, cluster in self.clusters.items():
             slices += sum(pool.slices for pool in cluster.node_pools.values())
@@ -509,7 +515,7 @@ class Environment(Consistent):
             yield Problem(("clusters",), message, allowed=f"at most {MOST_SLICES:,}")
 
     def guarded_behind(self, destination: Destination) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with a destination and what is allowed, if it opens what all teams share to pods."""
+        """Yield a message and the allowed values if a destination gives pods access to data or nodes of all teams."""
         if instance := self._instance_behind(destination):
             message = (
                 f"opens NFS, port {NFS_PORT}, where instance {instance} may be: root in a pod would read every team's"
@@ -525,7 +531,7 @@ class Environment(Consistent):
                 return
 
     def _instance_behind(self, destination: Destination) -> str | None:
-        """Return the Filestore instance whose files a destination may open, by name."""
+        """Return the name of the Filestore instance whose files a destination may expose, or None."""
         if destination.cidr is None or NFS_PORT not in destination.ports:
             return None
         opened = ip_network(destination.cidr)
@@ -539,7 +545,7 @@ class Environment(Consistent):
         return None
 
     def _without_services_range(self) -> Iterator[Problem]:
-        """Yield what needs private service access, of an environment that has neither a range for it nor a network."""
+        """Yield a problem for each instance that needs private service access, if no range for it is declared."""
         message = "needs private_services_range of the environment, which is not set"
         for name, instance in self.filestore.items():
             if instance.connection == "private-service-access":
@@ -550,7 +556,7 @@ class Environment(Consistent):
             )
 
     def _conflicts_of_network(self) -> Iterator[Problem]:
-        """Yield what an existing network's owner decides, and subnets that are nowhere to be found."""
+        """Yield a problem for missing subnets, and for fields that only the owner of an existing network may set."""
         shared = self.host_project is not None
         if self.network:
             for field in sorted({"nat_addresses", "private_services_range"} & self.model_fields_set):
@@ -577,12 +583,12 @@ class Environment(Consistent):
 
     @property
     def own_clusters(self) -> dict[str, ClusterSpec]:
-        """The clusters that the environment makes, by name: not those that are somebody else's."""
+        """The clusters that the environment creates, keyed by name, without existing clusters of other owners."""
         return {name: cluster for name, cluster in self.clusters.items() if cluster.existing is None}
 
     @property
     def host_project(self) -> str | None:
-        """The host project of a Shared VPC; None where the network is of the environment's own project."""
+        """The host project of a Shared VPC, or None if the network is in the environment's own project."""
         project = self.network.project if self.network else None
         return project if project != self.project else None
 
@@ -593,11 +599,11 @@ class Environment(Consistent):
 
     @property
     def granted_host_project(self) -> str | None:
-        """The host project, if the environment's stack grants Google's agents their roles there."""
+        """The host project, if the environment's stack grants roles in it to Google's agents."""
         return self.host_project if self.network and self.network.grant_roles else None
 
     def _conflicts_of_homes(self, path: tuple[str, ...], instance: str, region: str) -> Iterator[Problem]:
-        """Yield an instance for homes of notebooks that is missing, belongs to one team, or is in another region."""
+        """Yield a problem if the instance for notebook homes is missing, belongs to a team, or is in another region."""
         shared_instances = [name for name, spec in self.filestore.items() if spec.team is None]
         near = [name for name in shared_instances if region_of(self.filestore[name].location) == region]
         if instance not in self.filestore:
@@ -614,7 +620,7 @@ class Environment(Consistent):
             yield Problem(path, message, allowed=allowed, nearest=min(near, default=None))
 
     def _regions_without_key(self) -> Iterator[Problem]:
-        """Yield what would be left to Google's keys where the environment has its own."""
+        """Yield a problem for each location without a key in an environment that has its own keys."""
         if self.encryption is None:
             return
         places: dict[Path, str] = {
@@ -633,7 +639,7 @@ class Environment(Consistent):
                 yield Problem(path, message, allowed=f"a region of {enumeration(self.encryption.by_region)}")
 
     def _data_set_conflicts(self) -> Iterator[Problem]:
-        """Yield data sets on missing instances, or instances that hold what their readers must not see."""
+        """Yield a problem for data sets on instances that are missing, or whose other content readers must not see."""
         homes = {cluster.notebooks.filestore for cluster in self.clusters.values() if cluster.notebooks}
         for name, data in self.data_sets.items():
             if data.lustre and not data.lustre.elsewhere and data.lustre.instance not in self.lustre:

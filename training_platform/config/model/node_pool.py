@@ -1,4 +1,4 @@
-"""Node pools of a cluster, with the options that most of them leave at their defaults; VMs of Vertex AI."""
+"""Node pools of a cluster, their less common options, and VMs of Vertex AI."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "min_provision_nodes", 
 
 
 def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Problem]:
-    """Yield GPUs that a file attaches to a machine with built-in chips; ``written`` are the pool's fields."""
+    """Yield a problem for GPUs attached to a machine with built-in chips. ``written`` has the fields in the file."""
     if machine.kind != "cpu":
         chips = "TPUs" if machine.kind == "tpu" else "GPUs"
         for field in sorted({"accelerator", "accelerator_count"} & written):
@@ -51,7 +51,7 @@ def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Problem]:
 
 
 class VmSpec(Section):
-    """A VM of Vertex AI: a machine type, and GPUs that are attached to it."""
+    """A VM of Vertex AI: a machine type, and the GPUs attached to it."""
 
     machine_type: MachineTypeName = Field(
         description="Machine type; its GPUs come with it.", examples=["a2-highgpu-1g", "n1-standard-8"]
@@ -70,18 +70,18 @@ class VmSpec(Section):
 
     @property
     def machine(self) -> MachineType:
-        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
+        """The machine type's row in the catalogue, including attached GPUs."""
         return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
 
     @property
     def title(self) -> str:
-        """The machine type, and what is attached to it: what two VMs have in common that are alike."""
+        """The machine type and the attached GPUs. VMs with the same title are equal."""
         gpus = f" with {self.accelerator_count} {self.accelerator}" if self.accelerator else ""
         return self.machine_type + gpus
 
 
 class TaintSpec(Section):
-    """A taint of the nodes; jobs that Kueue admits tolerate the taints of their flavor."""
+    """A taint of the nodes. Jobs that Kueue admits tolerate the taints of their flavor."""
 
     value: NodeLabelValue = Field(description="Value of the taint.", examples=["vision"])
     effect: Literal["NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE"] = Field(
@@ -90,14 +90,14 @@ class TaintSpec(Section):
 
 
 class GpuSharing(Section):
-    """Several pods on one GPU; the team's quota then counts those shares of a GPU."""
+    """Sharing of one GPU by several pods. The team's quota then counts these shares of a GPU."""
 
     strategy: Literal["time-sharing", "mps"] = Field(default="time-sharing", description="How pods share a GPU.")
     max_clients: int = Field(ge=1, description="Pods that share one GPU, or one of its partitions.", examples=[4])
 
 
 class LocalSsdSpec(Section):
-    """Local SSD; what the machine type includes is ephemeral storage by default."""
+    """Local SSD. By default, the local SSD that the machine type includes is used for ephemeral storage."""
 
     count: int | None = Field(
         default=None, ge=1, description="Local SSD partitions per VM; default: those that the machine type includes."
@@ -108,7 +108,7 @@ class LocalSsdSpec(Section):
 
 
 class Upgrades(Section):
-    """How GKE repairs and upgrades the VMs of a node pool; a multi-host TPU slice is always recreated as a whole."""
+    """How GKE repairs and upgrades the VMs of a node pool. A multi-host TPU slice is always recreated as a whole."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "soak_minutes": "provider_inputs of the pool: "
@@ -128,7 +128,7 @@ class Upgrades(Section):
 
     @property
     def says_how(self) -> bool:
-        """Whether the stack file says how a pool is upgraded, rather than whether."""
+        """Whether the stack file sets the method of upgrades, as opposed to only enabling or disabling them."""
         return bool({"strategy", "max_surge", "max_unavailable"} & self.model_fields_set)
 
 
@@ -205,7 +205,10 @@ _MOST_USUAL = 8  # chips of a VM: more GPUs are in a2-megagpu-16g alone
 
 
 def usual_machines() -> dict[str, MachineType]:
-    """Return by accelerator its usual machine type: part of a multi-host slice, else with the most GPUs up to 8."""
+    """Return the usual machine type for each accelerator, keyed by accelerator.
+
+    It is part of a multi-host slice if there is one, else it has the largest number of GPUs up to 8.
+    """
 
     def rank(machine: MachineType) -> tuple[bool, int, int]:
         return machine.multi_host, min(machine.chips, _MOST_USUAL), len(machine.capacities)
@@ -218,7 +221,7 @@ def usual_machines() -> dict[str, MachineType]:
 
 
 def _by_accelerator() -> dict[str, str]:
-    """Return the usual machine type by an accelerator's name, or by what several have in common: ``a100``."""
+    """Return usual machine types, keyed by an accelerator's name or by the common start of several names: ``a100``."""
     usual = {name: machine.name for name, machine in usual_machines().items()}
     stems = {name.rpartition("-")[0] for name in usual} - {*usual, "", "tpu"}
     alike = {stem: " or ".join(usual[name] for name in sorted(usual) if name.startswith(f"{stem}-")) for stem in stems}
@@ -241,7 +244,7 @@ CpuMachineName = Annotated[
 
 
 def _topology(value: str) -> str:
-    """Return a topology as it is; raises PydanticCustomError, since flavors and their labels are called after it."""
+    """Return a topology unchanged. Raises PydanticCustomError if it is malformed, since flavors are named after it."""
     if not re.fullmatch(r"[1-9][0-9]*(x[1-9][0-9]*){0,2}", value):
         axes = "x".join(re.findall("[1-9][0-9]*", value))
         context = {"allowed": "chips along each axis, such as 4x8 or 4x4x4", "nearest": axes or None}
@@ -259,13 +262,13 @@ class BootDiskSpec(Section):
     size_gb: int = Field(default=100, ge=1, description="Size in GB.")
 
     def type_on(self, machine: MachineType) -> str:
-        """Return the type that a VM of ``machine`` gets: what the file says, or the machine type's default."""
+        """Return the type of the boot disk of a ``machine``: the type in the file, or the default."""
         balanced = "pd-balanced" if "pd-balanced" in machine.boot_disk_types else machine.boot_disk_types[0]
         return self.type or balanced
 
 
 class CpuPoolSpec(Consistent):
-    """A node pool without TPUs or GPUs, for pods that need none: data preparation, evaluation, Ray heads, notebooks."""
+    """A node pool without TPUs or GPUs, for work such as data preparation, evaluation, Ray heads and notebooks."""
 
     machine_type: CpuMachineName = Field(default=_SYSTEM, description="Machine type, without TPUs or GPUs.")
     min_nodes: int = Field(default=0, ge=0, description="Fewest VMs over all zones of the cluster.")
@@ -275,14 +278,14 @@ class CpuPoolSpec(Consistent):
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a minimum number of VMs above the maximum."""
+        """Yield a problem if the minimum number of VMs exceeds the maximum."""
         return above("min_nodes", self.min_nodes, "max_nodes", self.max_nodes)
 
 
 class SystemPoolSpec(CpuPoolSpec):
-    """The node pool of controllers, JupyterHub and GKE's own pods; it never scales to 0.
+    """The node pool for controllers, JupyterHub and GKE's own pods. It never scales to 0.
 
-    In a cluster with ``cpu_pools`` no other pods run there.
+    In a cluster with ``cpu_pools``, no other pods run on it.
     """
 
     min_nodes: int = Field(default=2, ge=1, description="Fewest VMs over all zones of the cluster.")
@@ -295,12 +298,12 @@ class SystemPoolSpec(CpuPoolSpec):
 
     @property
     def fallbacks(self) -> Iterator["SystemPoolSpec"]:
-        """The pools of its other machine types, in the order of the file; GKE bounds each by itself."""
+        """The pools for its other machine types, in the order of the file. GKE limits the size of each separately."""
         for machine_type in self.fallback_machine_types:
             yield self.model_copy(update={"machine_type": machine_type, "min_nodes": 0, "fallback_machine_types": ()})
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a minimum above the maximum, and the pool's own machine type among the others."""
+        """Yield a problem if the minimum exceeds the maximum, or a fallback is the pool's own machine type."""
         yield from super().conflicts()
         if self.machine_type in self.fallback_machine_types:
             message = f"has {self.machine_type}, which is machine_type already"
@@ -308,7 +311,7 @@ class SystemPoolSpec(CpuPoolSpec):
 
 
 class PathwaysPoolSpec(CpuPoolSpec):
-    """The node pool for heads of Pathways jobs: each head has a VM to itself, and no other pods run there."""
+    """The node pool for the heads of Pathways jobs. Each head has its own VM, and no other pods run there."""
 
     machine_type: CpuMachineName = Field(default=_HEADS, description="Machine type, without TPUs or GPUs.")
     max_nodes: int = Field(
@@ -320,10 +323,10 @@ class PathwaysPoolSpec(CpuPoolSpec):
 
 
 class NodePoolSpec(NodeOptions):
-    """A node pool with TPUs or GPUs; quota is charged for the most VMs that the autoscaler may create.
+    """A node pool with TPUs or GPUs. Quota is charged for the maximum number of VMs that the autoscaler may create.
 
-    A GPU pool counts VMs (``min_nodes``, ``max_nodes``); a TPU pool counts slices of one ``topology``
-    (``min_slices``, ``slices``). A slice over several VMs becomes a GKE node pool of its own.
+    The size of a GPU pool is in VMs (``min_nodes``, ``max_nodes``). The size of a TPU pool is in slices of one
+    ``topology`` (``min_slices``, ``slices``). A slice with several VMs becomes a separate GKE node pool.
     """
 
     machine_type: AcceleratorMachineName = Field(description="Machine type.", examples=["a3-highgpu-8g"])
@@ -364,19 +367,19 @@ class NodePoolSpec(NodeOptions):
 
     @property
     def machine(self) -> MachineType:
-        """The machine type's row in the catalogue, with the GPUs that are attached to it."""
+        """The machine type's row in the catalogue, including attached GPUs."""
         return as_asked(self.machine_type, self.accelerator, self.accelerator_count)
 
     @property
     def charged(self) -> ChargedCapacity:
-        """The provisioning model that is charged."""
+        """The provisioning model whose quota is charged."""
         return charged_as(self.capacity)
 
     @property
     def topology_levels(self) -> tuple[str, ...]:
-        """Labels by which Kueue may place jobs on the pool's nodes, the widest first; empty if these have none.
+        """The node labels that Kueue may use to place jobs, widest level first; empty if the nodes have none.
 
-        Source: Cluster Toolkit v1.95.0 and xpk 367c838 for those of GPUs, read 2026; no source has them on A100.
+        Source for the labels of GPUs: Cluster Toolkit v1.95.0 and xpk 367c838, read 2026. No source has them on A100.
         """
         if self.machine.hosts_of(self.topology) > 1:
             return SLICE_LEVELS
@@ -384,18 +387,19 @@ class NodePoolSpec(NodeOptions):
 
     @property
     def placed_by_default(self) -> bool:
-        """Whether Kueue sees all of its VMs when it admits a job, and their places make a difference to GPUs.
+        """Whether Kueue places jobs on the pool by default.
 
-        It is not so for TPUs: a slice is a node pool, and jobs have whole slices in any case. Queued VMs are left out:
-        Google's page on topology-aware scheduling warns of capacity that is not placed densely, such as flex-start, and
-        Cluster Toolkit 1047080 has no topology in its queue of queued provisioning. Both were read on 2026-11-24.
+        It does so if it sees all VMs when it admits a job, and if their location matters for GPUs. TPUs are excluded,
+        since a slice is a node pool and jobs always have whole slices. Queued VMs are excluded too: Google's page on
+        topology-aware scheduling warns of capacity that is not placed densely, such as flex-start, and Cluster Toolkit
+        1047080 has no topology in its queue of queued provisioning. Both were read on 2026-11-24.
         """
         return self.min_nodes == self.max_nodes > 1 and self.topology_levels == BLOCK_LEVELS
 
     @field_validator("zone", mode="before")
     @classmethod
     def _zone_of_the_machine(cls, value: Any, info: ValidationInfo) -> Any:
-        """Return a zone; for an unknown one the error names the nearest zone that offers the machine."""
+        """Return a zone. For an unknown zone, the error names the nearest zone that offers the machine type."""
         machine = MACHINE_TYPES.get(info.data.get("machine_type", ""))
         if isinstance(value, str) and value not in ZONES and machine and machine.zones:
             here = [zone for zone in machine.zones if region_of(zone) == region_of(value)]
@@ -403,7 +407,7 @@ class NodePoolSpec(NodeOptions):
         return value
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that do not go together."""
+        """Yield a problem for each combination of fields that is not allowed."""
         machine = MACHINE_TYPES[self.machine_type]
         tpu = machine.kind == "tpu"
         yield from self._conflicts_of_attachment(machine)
@@ -427,7 +431,7 @@ class NodePoolSpec(NodeOptions):
             yield Problem(("gpu_direct",), message, allowed=_NO_FIELD, nearest=_LEAVE_OUT)
 
     def _conflicts_of_attachment(self, machine: MachineType) -> Iterator[Problem]:
-        """Yield GPUs attached to a machine with built-in chips, and a machine without to which none are."""
+        """Yield a problem for GPUs attached to a machine with built-in chips, and for a machine without any GPUs."""
         if machine.kind == "cpu" and self.accelerator is None:
             names = list(_ATTACHED)
             message = f"is missing: {machine.name} does not include GPUs"
@@ -435,7 +439,7 @@ class NodePoolSpec(NodeOptions):
         yield from included_gpus(machine, self.model_fields_set)
 
     def _conflicts_of_counts(self, machine: MachineType) -> Iterator[Problem]:
-        """Yield counts of VMs for TPUs, and of slices for GPUs, with the counts that they would be."""
+        """Yield a problem for TPUs counted in VMs or GPUs counted in slices, with the corrected count."""
         if machine.kind == "tpu":
             hosts = machine.hosts_of(self.topology)
             counts = {nodes: f"{slices}: {-(-getattr(self, nodes) // hosts)}" for nodes, slices in _IN_SLICES.items()}
@@ -451,7 +455,7 @@ class NodePoolSpec(NodeOptions):
                 yield Problem((field,), f"does not go with {machine.name}, {message}", allowed=allowed, nearest=nearest)
 
     def _conflicts_of_slices(self, machine: MachineType) -> Iterator[Problem]:
-        """Yield the conflicts of a pool with TPUs: settings for GPUs, and a missing topology."""
+        """Yield a problem for each GPU setting in a pool with TPUs, and for a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
             yield Problem(
                 (field,), f"does not go with {machine.name}, which has TPUs", allowed=_NO_FIELD, nearest=_LEAVE_OUT

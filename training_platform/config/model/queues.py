@@ -1,4 +1,4 @@
-"""Queues: shares of flavors, cohorts that lend to each other, who is stopped for whom, and which flavor is tried."""
+"""Queues: shares of flavors, cohorts that lend to each other, preemption, and the order of flavors."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal, TypeVar
@@ -26,7 +26,7 @@ Weight = Annotated[
 
 
 class Share(Section):
-    """A share of one ResourceFlavor in one cluster, in chips or GPUs: a team's, or that of a cohort for all in it."""
+    """A team's or a cohort's share of a ResourceFlavor in a cluster, in chips or GPUs. Members share a cohort's."""
 
     nominal_quota: int = Field(
         ge=0, description="Nominal quota: chips or GPUs that the team can always get back.", examples=[16]
@@ -40,7 +40,7 @@ class Share(Section):
 
 
 class CohortSpec(Section):
-    """Teams that borrow from each other before they borrow from others: a department, with quota of its own."""
+    """Teams that borrow from each other before they borrow from others, such as a department. It can have own quota."""
 
     parent: Name | None = Field(
         default=None, description="Parent cohort; default: the cluster's, which contains all others."
@@ -54,7 +54,7 @@ class CohortSpec(Section):
 
 
 class Preemption(Consistent):
-    """Whose running jobs a waiting job of the team may stop."""
+    """The running jobs that a waiting job of the team may stop."""
 
     within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = Field(
         default="LowerPriority", description="Jobs of the team itself."
@@ -68,7 +68,7 @@ class Preemption(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a team that takes others' place and reclaims nothing of its own."""
+        """Yield a problem for a team that may preempt while borrowing, but does not reclaim its own quota."""
         if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
             message = f"is Never together with borrow_within_cohort {self.borrow_within_cohort}"
             allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
@@ -76,9 +76,9 @@ class Preemption(Consistent):
 
 
 class Fallback(Section):
-    """Which flavor Kueue uses for a job: it tries them in order and takes the first with enough quota.
+    """The order in which Kueue tries flavors for a job. It uses the first with enough quota.
 
-    The order is a list: the engine sorts the keys of a mapping, so that the order of shares in a file says nothing.
+    The order is a list because the engine sorts the keys of a mapping. The order of shares in a file has no effect.
     """
 
     order: dict[Name, Annotated[tuple[str, ...], AfterValidator(unique)]] = Field(
@@ -96,13 +96,13 @@ class Fallback(Section):
     )
 
     def ordered(self, cluster: str, flavors: Mapping[str, Value]) -> dict[str, Value]:
-        """Return a cluster's flavors, or what is kept by their names, in the order in which Kueue is to try them."""
+        """Return a cluster's flavors, or any mapping keyed by flavor, in the order in which Kueue tries them."""
         first = {name: flavors[name] for name in self.order.get(cluster, ()) if name in flavors}
         return {**first, **flavors}
 
 
 def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> None:
-    """Refuse an order with flavors that the team has no share of: Kueue would never try them."""
+    """Refuse an order that contains a flavor without a share of the team, since Kueue would never try it."""
     for cluster, order in fallback.order.items():
         for name in order:
             if name not in shares.get(cluster, ()):
@@ -118,7 +118,7 @@ def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> No
 
 
 def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Problem]:
-    """Yield parents that no cohort has the name of, and cohorts that are within themselves."""
+    """Yield a problem for each unknown parent, and for each cohort that contains itself."""
     if ROOT_COHORT in cohorts and cohorts[ROOT_COHORT].parent:
         yield Problem(
             ("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", allowed="the field left out"
@@ -138,7 +138,7 @@ def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Problem]:
 
 
 def _above(name: str, cohorts: Mapping[str, CohortSpec]) -> list[str]:
-    """Return the cohorts that a cohort is in, the nearest first, up to the first that would repeat."""
+    """Return the ancestors of a cohort, nearest first, without repetition."""
     parents: list[str] = []
     while name in cohorts and (parent := cohorts[name].parent) and parent not in parents:
         parents.append(parent)

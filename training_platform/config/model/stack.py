@@ -1,4 +1,4 @@
-"""A stack file: ``stacks/Pulumi.<stack>.yaml``, one environment's or one team's."""
+"""A stack file, ``stacks/Pulumi.<stack>.yaml``, of an environment or a team."""
 
 import dataclasses
 import re
@@ -25,7 +25,7 @@ SECTIONS: Mapping[str, type[Environment] | type[Team]] = {
     f"{PROJECT}:team": Team,
 }
 ENVIRONMENTS = "environment"
-"""The key of environments of Pulumi ESC, whose settings the engine adds to those of the file."""
+"""The key that lists environments of Pulumi ESC. The engine adds their settings to those of the file."""
 ENVIRONMENT_NAME = r"^([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?$"
 ENGINE_KEYS = ("config", ENVIRONMENTS, "encryptionsalt", "encryptedkey", "secretsprovider")
 _CONFIG_KEY = re.compile(r"[A-Za-z0-9_-]+:[A-Za-z0-9_.:-]+\Z")
@@ -34,11 +34,12 @@ _FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[A-Za-z0-9_.-]+)\.yaml\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """A stack as its file says: exactly one of ``environment`` and ``team`` is set unless ``findings`` says why not.
+    """A stack as defined by its file. Either ``environment`` or ``team`` is set, or ``findings`` contains the reason.
 
-    ``below`` is the path of that section in the file; a section's own paths stand below it. ``production`` is what the
-    environment's file says; a team's is known once all files are read, and None is a file that does not say.
-    ``partial_team`` is a rejected team without the fields that were refused: only what it refers to is read.
+    ``below`` is the path of this section in the file; paths in the section are relative to it. ``production`` is set by
+    the environment's file, and known for a team once all files are read. It is None if the file does not set it.
+    ``partial_team`` is a rejected team without the refused fields. It is used only to find the objects that it refers
+    to.
     """
 
     name: str
@@ -53,48 +54,48 @@ class Stack:
 
     @property
     def environment_name(self) -> str:
-        """The environment that this stack is, or that its team lives in."""
+        """The name of the environment that this stack is, or that its team belongs to."""
         return self.team.environment if self.team else self.name
 
     @property
     def home_said(self) -> object:
-        """The environment that a team's file names, also where the model rejects the file; None of other stacks."""
+        """The environment that a team's file names, even if the model rejects the file. None for other stacks."""
         section = self.config.get(f"{PROJECT}:team")
         return section.get("environment") if isinstance(section, dict) else None
 
     @property
     def lends(self) -> bool:
-        """Whether it is an environment that lends what no team was promised, so that its teams' files decide too."""
+        """Whether the environment lends unpromised capacity, so that it also depends on the files of its teams."""
         return self.environment is not None and self.environment.lend_unpromised
 
     @property
     def section(self) -> Environment | Team | None:
-        """The one section that the stack has."""
+        """The environment or team of the stack, if its file is valid."""
         return self.environment or self.team
 
     def says(self, path: Path) -> bool:
-        """Whether the stack's section has something at a path."""
+        """Return True if the file sets a value at a path of the stack's section."""
         return value_at(self.source.value, (*self.below, *path)) is not None
 
     @property
     def retired(self) -> RetiredSpec | None:
-        """How the stack ends, if its file says that it does."""
+        """The retirement of the stack, if its file declares one."""
         return self.section.retired if self.section else None
 
     def position(self, path: Path) -> Position:
-        """Return where a path of the stack's section stands in its file, or the nearest part of it that is written."""
+        """Return the position of a path in the file. If the file does not have it, use its nearest existing parent."""
         return self.source.position((*self.below, *path))
 
     def place(self, path: Path) -> str:
-        """Return that position as people read it: file and line."""
+        """Return the position of a path as text: file and line."""
         return f"{self.source.file}:{self.position(path).line}"
 
     def locate(self, field: Path) -> Anchor:
-        """Return the place of a path of the stack's section."""
+        """Return the anchor of a finding about a path of the stack's section."""
         return SourceSection(self.source, self.below, stack=self.name).locate(field)
 
     def at(self, path: Path) -> Place:
-        """Return a path of the stack's section as causes of findings name it."""
+        """Return a path of the stack's section in the form for causes of findings."""
         return self.source.place((*self.below, *path))
 
     def dangling(
@@ -107,9 +108,10 @@ class Stack:
         rule: Rule = STACK_MODEL,
         rests_on: tuple[Place, ...] = (),
     ) -> Draft:
-        """Return the draft that a name, at a path of the section, is not one of the declared names.
+        """Return a finding that a name at a path of the section is not one of the declared names.
 
-        If the name is the last key of the path, neither that key nor the nearest, which may be meant, can be read.
+        If the name is the last key of the path, the rules cannot use this key, nor the nearest name, which it may stand
+        for.
         """
         allowed = enumeration(names) or "none is declared"
         nearest = find_nearest(value, names)
@@ -123,13 +125,13 @@ class Stack:
 
 
 def stack_name(path: PurePath) -> str | None:
-    """Return the stack that a file configures, or None when its name is not ``Pulumi.<stack>.yaml``."""
+    """Return the name of the stack that a file configures, or None unless the file is named ``Pulumi.<stack>.yaml``."""
     match = _FILE_NAME.match(path.name)
     return match["stack"] if match else None
 
 
 def read_stack(path: FilePath, root: FilePath) -> Stack:
-    """Read one stack file. Raises UnreadableError; all that is wrong inside a readable file are findings."""
+    """Read one stack file. Raises UnreadableError. All errors inside a readable file are findings."""
     file = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
     source = read_source(path, file)
     if source.value is None:
@@ -141,7 +143,7 @@ def read_stack(path: FilePath, root: FilePath) -> Stack:
 
 
 def parse_stack(name: str, source: Source) -> Stack:
-    """Return the stack that a parsed file describes, with every finding about its shape."""
+    """Return the stack that a parsed file describes, with every finding about its structure."""
     findings = [*source.findings, *located(_envelope(name, source))]
     config = source.value.get("config") if isinstance(source.value, dict) else None
     config = config if isinstance(config, dict) else {}
@@ -180,7 +182,7 @@ def parse_stack(name: str, source: Source) -> Stack:
 
 
 def _wrong_name(name: str, key: str, source: Source) -> Draft:
-    """Return the draft that a stack's name cannot be an environment's, by which all that it makes is called."""
+    """Return a finding that an environment cannot have a stack's name, which becomes part of all resource names."""
     meant = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
     nearest = f"Pulumi.{meant}.yaml" if re.match(NAME, meant) else None
     message = (
@@ -191,7 +193,7 @@ def _wrong_name(name: str, key: str, source: Source) -> Draft:
 
 
 def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel | None, list[Finding]]:
-    """Validate one section's value, as the file or ``pulumi.Config`` gave it; the section is None if it is rejected."""
+    """Validate the value of a section from the file or ``pulumi.Config``. Return None for it if it is rejected."""
     return validated(SECTIONS[key], value, source, ("config", key), stack=name)
 
 
@@ -228,7 +230,7 @@ def _envelope(name: str, source: Source) -> Iterator[Draft]:
 
 
 def _environments(file: SourceSection) -> Iterator[Draft]:
-    """Yield what is no list of environments of Pulumi ESC: most often a section that is not below ``config``."""
+    """Yield a finding if ``environments`` is not a list for Pulumi ESC. Often it is a section outside ``config``."""
     value = file.source.value.get(ENVIRONMENTS, [])
     allowed = "a list of environments of Pulumi ESC, such as [platform/dev]"
     if not isinstance(value, list):
@@ -245,7 +247,7 @@ def _environments(file: SourceSection) -> Iterator[Draft]:
 
 
 def _of_section(draft: Draft, key: str, source: Source) -> Draft:
-    """Return the draft about a key as one about indentation, where it is a field of the file's one section."""
+    """If a key is a field of the file's section, return the finding as one about wrong indentation."""
     sections = value_at(source.value, ("config",))
     if not isinstance(sections, dict):
         return draft
@@ -260,7 +262,7 @@ def _of_section(draft: Draft, key: str, source: Source) -> Draft:
 
 
 def _meant(key: str) -> str | None:
-    """Return the section that a misspelt setting means; None for settings of another namespace."""
+    """Return the section that a misspelt setting probably means, or None for settings of other namespaces."""
     if (complete := f"{PROJECT}:{key}") in SECTIONS:
         return complete
     namespace, _, name = key.partition(":")
