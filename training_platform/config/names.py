@@ -1,6 +1,6 @@
-"""Logical names of resources, and the way back from a name to its section of the stack file.
+"""Logical names of resources, and the reverse lookup from a name to its section of the stack file.
 
-A resource is named ``{cluster}-{pool}-{role}``, by the keys of the stack file, never by positions in it.
+A resource is named ``{cluster}-{pool}-{role}``, after keys in the stack file, never after positions in it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from training_platform.config.reading.finding import Path
 
 
 def vpc_name(environment: str) -> str:
-    """Name the VPC that an environment creates; two environments may share a project."""
+    """Return the name of an environment's own VPC. It is unique, since several environments may share a project."""
     return f"{environment}-network"
 
 
 def pool_name(cluster: str, pool: str) -> str:
-    """Name a pool; the GKE node pools of multi-host slices append their number, from 0."""
+    """Return the name of a node pool. GKE node pools of multi-host slices append their number, from 0."""
     return f"{cluster}-{pool}"
 
 
 def cpu_pool_name(cluster: str, path: Path, machine_type: str) -> str:
-    """Name a pool without TPUs or GPUs by its path below its cluster, and a fallback by its machine type."""
+    """Return the name of a pool without TPUs or GPUs, from its path in the cluster's section.
+
+    The name of a fallback also contains its machine type.
+    """
     if path[0] != "system_pool":
         return f"{cluster}-{path[-1]}"
     return f"{cluster}-system" if path == ("system_pool",) else f"{cluster}-system-{machine_type}"
@@ -58,27 +61,27 @@ _IN_CLUSTERS: Mapping[str, str] = {
 
 
 def declared_name(section: str, *keys: str) -> str:
-    """Name something that a section of a stack file declares, by its keys: ``data-images``, ``data-images-main``."""
+    """Return the name of what a section declares, built from its keys: ``data-images``, ``data-images-main``."""
     return "-".join((_BEGINNINGS[section], *keys))
 
 
 def name_in_cluster(cluster: str, section: str, *keys: str) -> str:
-    """Name something that a section of a cluster declares: ``main-notebooks``, ``main-class-research``."""
+    """Return the name of a thing that a cluster's section declares: ``main-notebooks``, ``main-class-research``."""
     return "-".join((cluster, _IN_CLUSTERS[section], *keys))
 
 
 def data_claim(data_set: str) -> str:
-    """Name the claim on a data set in a team's namespace, unlike any directory's."""
+    """Return the name of the claim for a data set in a team's namespace. No directory has the same name."""
     return f"data-set.{data_set}"
 
 
 def data_variable(data_set: str) -> str:
-    """Name the variable with a data set's path, in jobs and notebooks."""
+    """Return the name of the variable that contains a data set's path in jobs and notebooks."""
     return f"DATA_SET_{data_set.upper().replace('-', '_')}"
 
 
 def sections(section: Environment | Team) -> Iterator[tuple[str, Path]]:
-    """Yield the names of everything that a stack file declares by key, with paths below the section."""
+    """Yield the name and path of everything that a stack file declares by key. Paths are relative to the section."""
     if isinstance(section, Environment):
         yield from _environment_sections(section)
     else:
@@ -125,7 +128,7 @@ def _environment_sections(environment: Environment) -> Iterator[tuple[str, Path]
 
 
 def _keyed(file: Environment | Team, *names: str) -> Iterator[tuple[str, Path]]:
-    """Yield names and paths of everything that sections declare; the path of a list's item ends in its index."""
+    """Yield the name and path of everything in the given sections. In a list, the path ends in the item's index."""
     for section in names:
         declared = attrgetter(section)(file)
         for number, key in enumerate(declared):
@@ -133,13 +136,13 @@ def _keyed(file: Environment | Team, *names: str) -> Iterator[tuple[str, Path]]:
 
 
 class Locator:
-    """Finds a resource's section, by the longest declared name with which its own name starts."""
+    """Finds the section of a resource. It has the longest declared name that the resource's name starts with."""
 
     def __init__(self, section: Environment | Team) -> None:
         self._paths: Mapping[str, Path] = dict(sections(section))
 
     def path(self, logical_name: str) -> Path:
-        """Return the path of a resource's section; ``()`` is the whole stack."""
+        """Return the path of a resource's section, or ``()`` if it belongs to the whole stack."""
         name = logical_name
         while name:
             if name in self._paths:
@@ -149,7 +152,7 @@ class Locator:
 
 
 def clashes(section: Environment | Team) -> dict[str, list[Path]]:
-    """Return every name that several parts of a stack file would use, with their paths."""
+    """Return every name that more than one part of a stack file would use, with the paths of these parts."""
     paths = defaultdict(list)
     for name, path in sections(section):
         paths[name].append(path)
@@ -169,5 +172,5 @@ CACHES: Final[Mapping[str, str]] = {
 
 
 def cache_variables(folder: str) -> dict[str, str]:
-    """Return the variables that put libraries' models and compiled programs below a folder."""
+    """Return the variables that make libraries store models and compiled programs in a folder."""
     return {name: f"{folder}/{below}" for name, below in CACHES.items()}

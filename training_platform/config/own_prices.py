@@ -37,7 +37,7 @@ Discounted = Annotated[str, OneOf("machine type or service", (*MACHINE_TYPES, *_
 
 
 class OwnPrices(Section):
-    """The whole file, in USD: machines per VM and hour, storage per GiB and month, anything else per hour."""
+    """The whole file, in USD: machines per VM and hour, storage per GiB and month, all other prices per hour."""
 
     read: date
     machines: dict[MachineTypeName, dict[ChargedCapacity, ByRegion]] = {}
@@ -47,9 +47,9 @@ class OwnPrices(Section):
 
 
 def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
-    """Return a repository's prices, by default the catalogue's. Raises UnreadableError.
+    """Return a repository's prices, or the catalogue's for anything without its own. Raises UnreadableError.
 
-    List prices that earlier versions pulled are not read, and a finding says where they belong.
+    List prices that earlier versions downloaded are ignored, and a finding says where they belong.
     """
     findings: list[Finding] = []
     if (root / PULLED_FILE).exists():

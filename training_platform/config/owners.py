@@ -1,4 +1,4 @@
-"""Who reviews what: ``stacks/owners.yaml``, from which ``pipelines/owners.py`` writes CODEOWNERS."""
+"""The owners of files: ``stacks/owners.yaml``, from which ``pipelines/owners.py`` writes CODEOWNERS."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _Owners = Annotated[str, AfterValidator(_owners)]
 
 
 class OwnerMap(Section):
-    """The owners on GitHub or GitLab, several with spaces between them: of the platform, and of teams by name."""
+    """Owners on GitHub or GitLab, of the platform and of each team. Several owners are separated by spaces."""
 
     platform: _Owners
     teams: dict[str, _Owners]
 
 
 def read_owners(root: Path, workspace: Workspace) -> tuple[OwnerMap | None, list[Finding]]:
-    """Return a repository's owners, None without the file or if it is rejected. Raises UnreadableError."""
+    """Return a repository's owners, or None if there is no file or it is rejected. Raises UnreadableError."""
     path = root / FILE
     if not path.is_file():
         return None, []

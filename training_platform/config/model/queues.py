@@ -40,7 +40,7 @@ class Share(Section):
 
 
 class CohortSpec(Section):
-    """Teams that borrow from each other before they borrow from others, such as a department. It can have own quota."""
+    """Teams that borrow from each other first, such as a department. A cohort can have its own quota."""
 
     parent: Name | None = Field(
         default=None, description="Parent cohort; default: the cluster's, which contains all others."

@@ -1,4 +1,4 @@
-"""Storage of an environment: Filestore with snapshots and backups, Managed Lustre, data sets under one name each."""
+"""Storage of an environment: Filestore with snapshots and backups, Managed Lustre, and named data sets."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ Weekday = Literal["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATUR
 
 
 class ExportSpec(Consistent):
-    """Who may mount the share, and as whom: the first entry whose ranges hold a client's address counts."""
+    """Clients that may mount the share, and their rights. The first entry with a client's address applies."""
 
     ranges: Annotated[tuple[Cidr, ...], AfterValidator(unique)] = Field(
         min_length=1,
@@ -57,15 +57,15 @@ class ExportSpec(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield an anonymous user where nobody becomes one."""
+        """Yield a problem for an anonymous user id if no user is squashed."""
         if self.anonymous_id is not None and self.squash == "none":
             yield Problem((), "anonymous_id needs squash: root")
 
 
 class BackupScheduleSpec(Consistent):
-    """Backups on a schedule, by a plan of Backup and DR; default: one each day.
+    """Scheduled backups by a plan of Backup and DR. By default, one backup each day.
 
-    Google lets a project use Backup and DR for Filestore on request (its page on backup plans, read 2026-11-22).
+    Google enables Backup and DR for Filestore in a project on request (its page on backup plans, read 2026-11-22).
     """
 
     every_hours: int | None = Field(default=None, ge=1, le=23, description="Hours between backups of a day.")
@@ -84,7 +84,7 @@ class BackupScheduleSpec(Consistent):
     locked_days: int = Field(default=1, ge=1, description="Days during which nobody can delete a backup.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that do not go together."""
+        """Yield a problem for each combination of fields that is not allowed."""
         if self.every_hours and self.weekdays:
             yield Problem(("weekdays",), "has days together with every_hours", allowed="one of the two")
         if self.end_hour <= self.start_hour:
@@ -157,13 +157,13 @@ class FilestoreSpec(Consistent):
     deletion_protection: DeletionProtection = True
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield IOPS that are given in both ways."""
+        """Yield a problem if IOPS are set in both ways."""
         if self.iops is not None and self.iops_per_tib is not None:
             yield Problem((), "iops and iops_per_tib exclude each other")
 
 
 class FileClassSpec(Consistent):
-    """A StorageClass of Filestore: a claim of a team makes an instance, or a share of one, while the cluster runs."""
+    """A StorageClass of Filestore. While the cluster runs, a team's claim creates an instance, or a share of one."""
 
     tier: FilestoreTierName = Field(default="ZONAL", description="Service tier of the instances.")
     multishare: bool = Field(
@@ -180,15 +180,15 @@ class FileClassSpec(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a size of shares where instances are not shared."""
+        """Yield a problem for a share size if instances are not shared."""
         if self.largest_share_gib is not None and not self.multishare:
             yield Problem((), "largest_share_gib needs multishare: true")
 
 
 class LustreSpec(Section):
-    """A Managed Lustre instance: files that all VMs of a zone read and write at once.
+    """A Managed Lustre instance: files that all VMs of a zone can read and write at the same time.
 
-    Changing location, throughput or filesystem replaces the instance: all data is lost. It grows and never shrinks.
+    Changing location, throughput or filesystem replaces the instance: all data is lost. It can grow, but never shrink.
     """
 
     location: Zone = Field(description="Zone of the instance, best that of the accelerators.")
@@ -207,7 +207,7 @@ Folder = Annotated[str, Field(pattern=FOLDER, examples=["images/food101"])]
 
 
 def _bucket_of_yours(value: str) -> str:
-    """Refuse names that only Google's own buckets have. Source: Cloud Storage docs, bucket names, read 2026-11-28."""
+    """Refuse names reserved for Google's own buckets. Source: Cloud Storage docs, bucket names, read 2026-11-28."""
     if value.startswith("goog") or "google" in value or re.match(ADDRESS, value):
         context = {"allowed": "a name without google, that does not begin with goog and is no IP address"}
         raise PydanticCustomError("bucket", f"no bucket of yours is named {value!r}", context)
@@ -218,7 +218,7 @@ BucketName = Annotated[str, Field(pattern=BUCKET_NAME), AfterValidator(_bucket_o
 
 
 class BucketData(Section):
-    """Files of a Cloud Storage bucket, seen through Cloud Storage FUSE."""
+    """Files of a Cloud Storage bucket, mounted with Cloud Storage FUSE."""
 
     name: BucketName = Field(description="Name of the bucket, which exists.", examples=["example-images"])
     location: Region = Field(description="Region of the bucket; Vertex AI mounts none of several regions.")
@@ -240,7 +240,7 @@ class FilestoreData(Section):
 
 
 class HyperdiskData(Section):
-    """A Hyperdisk ML volume: filled once by one pod, then read by up to thousands of VMs of a zone."""
+    """A Hyperdisk ML volume. One pod fills it once; then up to thousands of VMs of a zone can read it."""
 
     zone: Zone = Field(description="Zone of the volume, and of the VMs that read it.")
     size_gib: int = Field(ge=1, description="Size in GiB.", examples=[1024])
@@ -253,7 +253,7 @@ class HyperdiskData(Section):
 
 
 class LustreData(Consistent):
-    """A Managed Lustre instance: one of the environment by only its name, or another existing one by all fields."""
+    """A Managed Lustre instance: one of the environment, given by name, or another existing one, by all fields."""
 
     instance: str = Field(
         pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",
@@ -275,7 +275,7 @@ class LustreData(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield what another instance lacks."""
+        """Yield a problem for each field that an instance outside the environment needs and does not have."""
         fields = ("location", "address", "filesystem")
         missing = [field for field in fields if getattr(self, field) is None]
         if missing and len(missing) < len(fields):
@@ -283,12 +283,12 @@ class LustreData(Consistent):
 
     @property
     def elsewhere(self) -> bool:
-        """Whether another than this environment made the instance."""
+        """Whether the instance was created outside this environment."""
         return self.address is not None
 
 
 class DataSetSpec(Consistent):
-    """Data that jobs mount under one name, wherever it lies: one of bucket, filestore, hyperdisk_ml and lustre."""
+    """Data that jobs mount by name. Exactly one of bucket, filestore, hyperdisk_ml and lustre is its location."""
 
     size_gib: int | None = Field(
         default=None,
@@ -305,19 +305,19 @@ class DataSetSpec(Consistent):
     lustre: LustreData | None = Field(default=None, description="It is on Managed Lustre.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield that it is nowhere, or in several places."""
+        """Yield a problem if the data set has no location or several."""
         places = [name for name in DATA_PLACES if getattr(self, name) is not None]
         if len(places) != 1:
             message = f"{' and '.join(places)} are both given" if places else "says nowhere that it is"
             yield Problem((), message, allowed=f"one of {', '.join(DATA_PLACES)}")
 
     def readable_by(self, team: str) -> bool:
-        """Whether a team mounts it."""
+        """Return True if a team mounts the data set."""
         return not self.teams or team in self.teams or team == self.writer
 
 
 class TeamDataSpec(Section):
-    """A data set of one team: a bucket that its jobs mount by name, as they mount those of the environment."""
+    """A data set of one team: a bucket that its jobs mount by name, like the data sets of the environment."""
 
     bucket: BucketData = Field(description="The bucket; whoever deploys the team has to be able to grant roles on it.")
     size_gib: int | None = Field(

@@ -1,4 +1,4 @@
-"""A team stack: one team's slice of one environment."""
+"""A team stack: one team's part of an environment."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
@@ -41,7 +41,7 @@ class DirectorySpec(Section):
     )
 
     def of_folder(self, instance: FilestoreSpec) -> bool:
-        """Whether the volume is a folder of the instance, beside those of other teams."""
+        """Return True if the volume is one of several folders on the instance, which teams share."""
         return instance.team is None and not self.whole_share
 
 
@@ -51,8 +51,8 @@ OtherTeams = Annotated[tuple[Name, ...], AfterValidator(unique)]
 class BucketSpec(Section):
     """A Cloud Storage bucket of the team.
 
-    Other teams get roles on it by a data set of theirs, once ``readers`` or ``writers`` names them: neither file gives
-    a role alone.
+    Another team gets a role on it if its own file declares a data set with this bucket, and ``readers`` or ``writers``
+    names the team. Neither file grants a role alone.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {"access_logs": "provider_inputs: {logging: {log_bucket: NAME}}"}
@@ -96,14 +96,14 @@ class BucketSpec(Section):
 class VertexBootDisk(BootDiskSpec):
     """The boot disk of a VM of Vertex AI.
 
-    Both fields are always sent: sources disagree on the defaults of Vertex AI, which differ from those of GKE.
+    Both fields are always sent to Vertex AI, since sources disagree on its defaults, which differ from those of GKE.
     """
 
     type: DiskTypeName = Field(default="pd-ssd", description="Disk type.")
 
 
 class ResourcePoolSpec(VmSpec):
-    """VMs of a persistent resource with the same machine type and boot disk."""
+    """Identical VMs of a persistent resource, with the same machine type and boot disk."""
 
     replicas: int = Field(default=1, ge=1, description="Number of VMs; with max_replicas, the minimum.")
     max_replicas: int | None = Field(default=None, ge=1, description="Maximum number of VMs; turns autoscaling on.")
@@ -117,7 +117,7 @@ class ResourcePoolSpec(VmSpec):
 
     @property
     def max_vms(self) -> int:
-        """The largest number of VMs that the pool can have."""
+        """The maximum number of VMs that the pool can have."""
         return self.max_replicas or self.replicas
 
 
@@ -128,7 +128,7 @@ OWN_ATTACHMENT = "environment"  # the environment's network attachment in a regi
 class PersistentResourceSpec(ResourcePoolSpec):
     """A Vertex AI persistent resource: VMs that keep running, and are billed, between training jobs.
 
-    Its own fields describe its first pool; most persistent resources have no other.
+    Its own fields describe its first pool. Most persistent resources have only this one.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -159,11 +159,11 @@ class PersistentResourceSpec(ResourcePoolSpec):
 
     @property
     def pools(self) -> dict[str, ResourcePoolSpec]:
-        """All pools by id."""
+        """All pools, keyed by id."""
         return {FIRST_POOL: self, **self.more_pools}
 
     def pool_for(self, vms: VmSpec, disk: VertexBootDisk) -> ResourcePoolSpec:
-        """Return the pool with the same VMs, preferably also with the same disk, or the first pool if there is none."""
+        """Return a pool with the same VMs, preferably with the same disk. If there is none, return the first pool."""
         with_vms = [pool for pool in self.pools.values() if pool.title == vms.title]
         for pool in with_vms:
             if pool.boot_disk == disk:
@@ -205,9 +205,9 @@ RESERVED_NAMES = (
     "cert-manager", "config-management-system", "default", "gatekeeper-system", "istio-system", "jobset-system",
     "jupyterhub", "kubeflow-system", "kuberay-system", "kueue-system", "lws-system", "monitoring",
 )  # fmt: skip
-"""Namespaces of GKE's add-ons and of software that the platform installs."""
+"""Namespaces of GKE's add-ons and of software that the platform installs. A team cannot have these names."""
 RESERVED_BEGINNINGS = ("gke-", "gmp-", "kube-", AGENT_BEGINNING)
-"""Prefixes of namespaces of Google, of Kubernetes, and of agents."""
+"""Prefixes of namespaces that Google, Kubernetes and agents use."""
 
 
 def _own_namespace(value: str) -> str:

@@ -1,4 +1,4 @@
-"""What runs beside jobs: JupyterHub of a cluster, and model servers and agents of W&B Launch of a team."""
+"""Workloads other than jobs: JupyterHub of a cluster, and a team's model servers and W&B Launch agents."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -31,7 +31,7 @@ NOTEBOOK_PRIORITY = "notebooks"
 
 
 class OauthSecret(Section):
-    """Where the OAuth client secret is kept: no secret enters a stack file or a state."""
+    """The location of the OAuth client secret. The secret itself is never in a stack file or a state."""
 
     name: Name = Field(
         default="jupyterhub-oauth", description="Name of the Secret in the hub's namespace, or in Secret Manager."
@@ -44,7 +44,7 @@ class OauthSecret(Section):
 
 
 class NotebookTeam(Section):
-    """People of a team, whose notebooks run in the team's namespace and queue, on its share of the pools' flavors."""
+    """Members of a team whose notebooks run in the team's namespace and queue, and use its share of the flavors."""
 
     users: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
         min_length=1, description="Accounts that may start them.", examples=[["ada@example.com"]]
@@ -55,7 +55,7 @@ class NotebookTeam(Section):
 
 
 class GatewaySpec(Section):
-    """A way in from the internet: a load balancer that lets nobody past Identity-Aware Proxy but its members."""
+    """Access from the internet: a load balancer with Identity-Aware Proxy, which admits only the members."""
 
     address: Name = Field(
         description="Reserved global address, to which the host's DNS record leads, by name.", examples=["notebooks"]
@@ -70,7 +70,7 @@ class GatewaySpec(Section):
 
 
 class Notebooks(Section):
-    """JupyterHub in a cluster, with home directories on Filestore, and profiles of the pools that it names."""
+    """JupyterHub in a cluster, with home directories on Filestore, and a profile for each pool in ``pools``."""
 
     filestore: Name = Field(
         description="Filestore instance of the environment that holds the home directories.", examples=["homes"]
@@ -109,7 +109,7 @@ class Notebooks(Section):
     home_gib: int = Field(default=512, ge=1, description="Size of the volume claim for all home directories, in GiB.")
 
     def conflicts(self, pools: dict[str, object]) -> Iterator[Problem]:
-        """Yield a gateway without host, pools that are not the cluster's, and those that are nobody's and a team's."""
+        """Yield a problem for a gateway without host, unknown pools, and a team's pools that are in ``pools`` too."""
         if self.gateway and self.host is None:
             yield Problem(("notebooks", "host"), "is missing: a gateway is for one host name", allowed="a host name")
         named: dict[tuple[str | int, ...], str] = {("pools", number): pool for number, pool in enumerate(self.pools)}
@@ -136,7 +136,7 @@ ServerName = Annotated[str, OneOf("model server", MODEL_SERVERS)]
 
 
 class ServerSpec(Consistent):
-    """A model server: replicas of one image, each on one VM, part of a VM or several VMs, scaled between two bounds."""
+    """A model server: between a minimum and a maximum number of replicas of an image, each on VMs or part of a VM."""
 
     flavor: str = Field(description="Flavor that the team has a share of.", examples=["h100-reservation"])
     server: ServerName = Field(
@@ -187,7 +187,7 @@ class ServerSpec(Consistent):
         return MODEL_SERVERS[self.server]
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that do not go together."""
+        """Yield a problem for each combination of fields that is not allowed."""
         yield from above("min_replicas", self.min_replicas, "max_replicas", self.max_replicas)
         if self.secrets and not self.command:
             message = "is missing: secrets are fetched before the program starts, and only the image knows its own"
@@ -205,7 +205,7 @@ Address = Annotated[str, form(r"https://[\w.-]+(:\d+)?(/\S*)?", "an address of a
 
 
 class LaunchSpec(Section):
-    """An agent of W&B Launch beside a team's namespace, in which its jobs wait in the team's queue."""
+    """An agent of W&B Launch, which runs outside the team's namespace. Its jobs wait in the team's queue."""
 
     entity: Entity = Field(description="Team or user of W&B that the queues belong to.", examples=["example-vision"])
     queues: QueueNames = Field(description="Queues of W&B Launch that it takes jobs from.", examples=[["gpus"]])

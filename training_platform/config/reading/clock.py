@@ -1,6 +1,6 @@
-"""The current day, for everything with a date: snapshots, exemptions, prices.
+"""The current day, for everything that depends on a date: snapshots, exemptions, prices.
 
-The files of a sample organisation never age: its ``stacks/clock.yaml`` sets ``today``.
+A sample organisation sets ``today`` in its ``stacks/clock.yaml``, so its files do not become outdated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CLOCK_FILE = "stacks/clock.yaml"
 
 
 def today(root: FilePath, override: str | None = None) -> date:
-    """Return ``override``, else the day in ``stacks/clock.yaml``, else the real day (UTC); days as ``2026-11-21``.
+    """Return ``override``, else the day in ``stacks/clock.yaml``, else the real day (UTC). Format: ``2026-11-21``.
 
     Raises UnreadableError for a string that is not a date, or a clock file without one.
     """

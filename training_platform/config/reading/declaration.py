@@ -1,7 +1,8 @@
-"""How a finding is made: a rule is declared, what judges writes drafts about a subject, and each draft is located.
+"""Declares rules and creates findings: a check writes drafts about a subject, and each draft becomes a finding.
 
-``declare`` adds a rule to ``RULES``, the only list of rules. ``@rule`` declares the rule of one function, by its
-docstring. ``finding`` writes a draft; ``located`` returns drafts as findings, with the place that the subject knows.
+``declare`` adds a rule to ``RULES``, the only list of rules. ``@rule`` declares a function as a rule; its docstring is
+the title. ``finding`` creates a draft. ``located`` converts drafts to findings, with the position that the subject
+provides.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from training_platform.config.reading.finding import Anchor, Finding, Path, Plac
 
 Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catalogue", "house"]
 Value = str | int | float | tuple[str | int | float, ...] | None
-"""What is allowed, or nearest: a value, or several that will each do."""
+"""An allowed or nearest value, or several alternatives."""
 Excuse = Literal["exemption", "acknowledgement"]
 
 
@@ -23,18 +24,25 @@ Excuse = Literal["exemption", "acknowledgement"]
 class Rule:
     """A declared rule.
 
-    ``id`` is its name in exemptions, reports and ``coverage.yaml``, the table of known refusals; ``title`` and
-    ``details`` are what people read about it. ``ruleset`` groups rules: those of views for enforcement by the pack.
-    ``owner`` says who refuses: rules of ``google`` apply in the sandbox too, where the real ``provider`` checks its
-    own; ``documents`` are upstream's; ``catalogue`` is for values that our tables lack; a program of another project
-    has to switch on rules of the ``house``. ``refused_by`` says it in words of its own. ``excuse`` is what excuses a
-    finding in ``stacks/exemptions.yaml``. ``unjudged`` is the noun for what its findings could not judge, which the
-    verdict counts: ``change of a stack``.
+    - ``id``: its name in exemptions, reports and ``coverage.yaml``, the table of known refusals
+    - ``title`` and ``details``: its description for people
+    - ``ruleset``: its group; the policy pack enforces the groups of rules over views
+    - ``owner``: who refuses. Rules of ``google`` also apply in the sandbox, in which the real ``provider`` checks its
+      own. ``documents`` are upstream's. ``catalogue`` is for values that are not in our tables. Rules of the
+      ``house`` are our conventions; a program of another project has to enable them.
+    - ``refused_by``: a text that replaces the one about the owner
+    - ``excuse``: the kind of entry in ``stacks/exemptions.yaml`` that excuses a finding
+    - ``unjudged``: a noun for the things that its findings could not check, such as ``change of a stack``; the
+      summary counts them
 
-    The other fields are of rules over views. ``reads`` is the class of the views, and ``whole`` says that the program
-    is read as well. A rule ``across`` resources needs the whole stack. ``when`` is the first field that it reads: it
-    sees only views where the field is set or unknown. A finding of a rule that ``spoils`` makes other findings about
-    its section unreliable: until it is fixed, the section has other quotas, or another flavor, than intended.
+    The other fields are for rules over views:
+
+    - ``reads``: the class of the views
+    - ``whole``: the rule also reads the program
+    - ``across``: the rule needs all resources of the stack
+    - ``when``: the first field that the rule reads; it gets only views with this field set or unknown
+    - ``spoils``: a finding of the rule makes other findings about its section unreliable. Until it is fixed, the
+      section has other quotas, or another flavor, than intended.
     """
 
     id: str
@@ -57,32 +65,36 @@ class Rule:
 
 Function = TypeVar("Function", bound=Callable[..., Iterator["Draft"]])
 RULES: dict[str, Rule] = {}
-"""Every declared rule, by id; importing a module declares the rules in it."""
+"""All declared rules, keyed by id. Importing a module declares its rules."""
 
 
 class Subject(Protocol):
-    """What a finding can be about: it knows the place of each of its fields."""
+    """The subject of a finding. It provides the position of each of its fields."""
 
     def locate(self, field: Any) -> Anchor:
-        """Return the place of a field."""
+        """Return the position of a field."""
         ...
 
 
 class Declared(Protocol):
-    """What a section of a stack file declares, such as a view of a resource."""
+    """An object that a section of a stack file declares, such as a view of a resource."""
 
     origin: Path
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A finding as a rule writes it: the subject, its field, what is wrong, what is allowed, and the nearest value.
+    """A finding as a rule creates it: the subject, its field, the error, the allowed and the nearest value.
 
-    ``allowed`` and ``nearest`` are values, or several values that will each do. ``rests_on`` are the places, and
-    ``views`` the views, that the rule read with the field, ``spoils`` the places that are unreliable until it is fixed.
-    ``severity`` is None if it is the rule's. ``about`` tells several findings of one rule at one field
-    apart, such as by the limit that each exceeds. ``resource`` is needed only if the subject is none. ``unjudged`` is
-    the rule's if it is empty. The rest is as in ``Finding``.
+    - ``allowed`` and ``nearest``: a value, or several alternatives
+    - ``rests_on`` and ``views``: the places and the views that the rule read in addition to the field
+    - ``spoils``: the places that are unreliable until the error is fixed
+    - ``severity``: None for the severity of the rule
+    - ``about``: distinguishes several findings of one rule at one field, such as by the limit that each exceeds
+    - ``resource``: needed only if the subject is not a resource
+    - ``unjudged``: empty for the value of the rule
+
+    The other fields are described in ``Finding``.
     """
 
     rule: Rule | None
@@ -108,7 +120,7 @@ class Draft:
 
     @property
     def place(self) -> str:
-        """The place as findings that follow from this one name it."""
+        """The place, in the form that findings with this cause use."""
         return anchored(self, self.subject.locate(self.field)).place
 
 
@@ -123,7 +135,7 @@ def declare(
     excuse: Excuse | None = None,
     unjudged: str = "",
 ) -> Rule:
-    """Declare a rule without a function of its own. Raises ValueError on a second use of an id."""
+    """Declare a rule that is not a function. Raises ValueError if the id exists already."""
     declared = Rule(
         id=rule_id,
         title=title,
@@ -149,9 +161,9 @@ def rule(
     when: str = "",
     spoils: bool = False,
 ) -> Callable[[Function], Function]:
-    """Declare the rule of one function over views, a generator of drafts; its docstring's first line is the title.
+    """Declare a function over views as a rule. It is a generator of drafts; its docstring's first line is the title.
 
-    Raises ValueError on a second use of an id, TypeError for a function that is no generator.
+    Raises ValueError if the id exists already, and TypeError if the function is not a generator.
     """
 
     def decorate(check: Function) -> Function:
@@ -210,7 +222,7 @@ def finding(
     holders: Iterable[tuple[str, str]] = (),
     takes: Iterable[tuple[str, tuple[str, ...]]] = (),
 ) -> Draft:
-    """Return a draft about one field of a subject; ``rule`` is needed only outside a function of ``@rule``."""
+    """Return a draft about one field of a subject. ``rule`` is required only outside a function with ``@rule``."""
     return Draft(
         rule=rule,
         subject=subject,
@@ -235,12 +247,12 @@ def finding(
 
 
 def located(drafts: Iterable[Draft]) -> list[Finding]:
-    """Return drafts as findings, each at the place that its subject gives."""
+    """Return drafts as findings, each at the position that its subject provides."""
     return [anchored(draft, draft.subject.locate(draft.field)) for draft in drafts]
 
 
 def anchored(draft: Draft, anchor: Anchor) -> Finding:
-    """Return a draft as the finding at an anchor. Raises ValueError for a draft of no rule."""
+    """Return a draft as a finding at an anchor. Raises ValueError for a draft without a rule."""
     if draft.rule is None:
         raise ValueError(f"no rule was named for: {draft.message}")
     return Finding(
@@ -271,14 +283,14 @@ def anchored(draft: Draft, anchor: Anchor) -> Finding:
 
 
 def as_text(value: Value, joint: str) -> str | None:
-    """Return a value as people read it, several of them with a joint in between."""
+    """Return a value as text, with several alternatives separated by ``joint``."""
     if value is None:
         return None
     return joint.join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _value(value: object) -> Value:
-    """Return a value as findings have it: several as a tuple, and any other object as its text."""
+    """Return a value in the form for findings: alternatives as a tuple, and any other object as text."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Edits of a YAML file that keep all other lines: a key more or less, or another integer."""
+"""Edits a YAML file and keeps all other lines: adds or removes a key, or changes an integer."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _STEP = "  "
 
 
 def difference(file: str, before: str, after: str) -> str:
-    """Return a patch for ``git apply`` from one text of a file to another; ``file`` is relative to the repository."""
+    """Return a patch for ``git apply`` that changes a file's text. ``file`` is relative to the repository."""
     lines = unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{file}", f"b/{file}")
     return "".join(lines)
 
 
 def with_entry(text: str, file: str, path: Path, lines: Sequence[str]) -> str:
-    """Return a file's text with another key at the end of the mapping at ``path``, which may be missing.
+    """Return a file's text with a new key at the end of the mapping at ``path``, which may be missing.
 
-    ``lines`` are the key and its value as block YAML without indentation, with two spaces before a comment. Raises
-    UserError if the layout of the file has no room for them.
+    ``lines`` contains the key and its value as block YAML without indentation, with two spaces before a comment. Raises
+    UserError if the lines cannot be added to the file's layout.
     """
     source = parse_source(text, file)
     home = path
@@ -60,9 +60,9 @@ def with_entry(text: str, file: str, path: Path, lines: Sequence[str]) -> str:
 
 
 def without_entry(text: str, file: str, path: Path) -> str:
-    """Return a file's text without the key at ``path``, and without the mapping around it if that is then empty.
+    """Return a file's text without the key at ``path``. If its mapping is empty then, remove that too.
 
-    Raises UserError as ``with_entry``.
+    Raises UserError like ``with_entry``.
     """
     source = parse_source(text, file)
     removed = path
@@ -88,7 +88,7 @@ def without_entry(text: str, file: str, path: Path) -> str:
 
 
 def with_number(text: str, file: str, path: Path, number: int) -> str:
-    """Return a file's text with another integer at ``path``, which has one. Raises UserError as ``with_entry``."""
+    """Return a file's text with another integer at ``path``. Raises UserError like ``with_entry``."""
     source = parse_source(text, file)
     newline = "\r\n" if "\r\n" in text else "\n"
     rows = text.split(newline)
@@ -102,7 +102,7 @@ def with_number(text: str, file: str, path: Path, number: int) -> str:
 
 
 def _leaves(row: str, margin: int) -> bool:
-    """Whether a line ends a block whose keys have a margin; a comment line never does."""
+    """Return True if a line ends a block whose keys are indented by ``margin``. A comment line never does."""
     return bool(row.strip()) and not row.lstrip().startswith("#") and _indent(row) < margin
 
 
@@ -111,7 +111,7 @@ def _indent(row: str) -> int:
 
 
 def _verified(text: str, before: Source, expected: Any, path: Path, lines: Sequence[str]) -> str:
-    """Return the text. Raises UserError unless its value is the expected one."""
+    """Return the text. Raises UserError if it does not parse to the expected value."""
     try:
         after = parse_source(text, before.file)
     except UnreadableError:

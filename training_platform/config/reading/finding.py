@@ -1,6 +1,6 @@
-"""Findings, errors that end a command, and text of other people's files that is safe to print.
+"""Findings, errors that end a command, and functions to print text from untrusted files safely.
 
-A finding says what is wrong, where, what is allowed, and the nearest valid value.
+A finding states the error, its position, the allowed values, and the nearest valid value.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from typing import Any, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
 Path = tuple[str | int, ...]
-"""Keys and list indices from the top of a section to a value."""
+"""The keys and list indices that lead from the top of a section to a value."""
 Place = tuple[str, ...]
-"""A file, and the keys from its top to a value; ``(file,)`` is the whole file."""
+"""A file, and the keys from its top to a value. ``(file,)`` is the whole file."""
 
 
 class Position(NamedTuple):
-    """A position in a file; both numbers start at 1."""
+    """A position in a file. Both numbers start at 1."""
 
     line: int
     column: int
 
 
 class Anchor(NamedTuple):
-    """The place of a subject's field: its file and position as far as they are known, and its path below the section.
+    """The place of a subject's field: its file and position, if known, and its path in the section.
 
-    An anchor can be a subject itself, of something that no other subject knows.
+    An anchor can itself be the subject of a finding, if there is no other subject.
     """
 
     stack: str | None = None
@@ -43,26 +43,30 @@ class Anchor(NamedTuple):
     resource: str | None = None
 
     def locate(self, field: Path) -> Anchor:
-        """Return this anchor, with a field's path if there is one."""
+        """Return this anchor, with the path of a field if there is one."""
         return self._replace(path=dotted(field)) if field else self
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something wrong in a file, or with severity ``note`` something that could not be decided.
+    """An error in a file, or with severity ``note`` a question that could not be decided.
 
-    ``path`` is dotted and starts below ``config:``'s section (``clusters.us-central1.node_pools.h100.machine_type``).
-    ``file`` is relative to the repository, with forward slashes. ``resource`` is ``<type> <logical name>``.
-    ``follows`` is the ``place`` of the finding that caused this one and is to be fixed instead, ``root`` its ``mark``,
-    since a place can have several. Causes are found by
-    places: a finding ``spoils`` the places that are unreliable until it is fixed, and ``rests_on`` the places that it
-    read, the likeliest cause first. ``failed`` means that a rule ended in a bug of ours: what it reads is unchecked, so
-    no exemption or level applies. For a loss, ``first`` is what to do before the change, and ``becomes`` the new value
-    of the field, which an acknowledgement names with what the change ``takes``: kinds of losses by stack.
-    ``about`` is the limit that a field exceeds, if it is about one: a
-    field can exceed several; ``amount`` is what all ``holders`` of that limit need together, each its stack and path.
-    ``unjudged`` is the noun for what could not be judged, if the finding is about that.
-    ``draft`` is the finding as its rule wrote it, with typed values.
+    - ``path`` is dotted and relative to a section of ``config:``, such as
+      ``clusters.us-central1.node_pools.h100.machine_type``.
+    - ``file`` is relative to the repository, with forward slashes.
+    - ``resource`` is ``<type> <logical name>``.
+    - ``follows`` is the ``place`` of the finding that caused this one and should be fixed instead. ``root`` is its
+      ``mark``, since a place can have several findings.
+    - ``spoils`` contains the places that are unreliable until the finding is fixed. ``rests_on`` contains the places
+      that it depends on, the likeliest cause first. Causes are found by comparing these places.
+    - ``failed`` means that a rule ended because of a bug in this program. Its subject is unchecked, so no exemption
+      or level applies.
+    - For a loss, ``first`` is the step to take before the change, and ``becomes`` the new value of the field. An
+      acknowledgement names it, together with ``takes``: the kinds of losses in each stack.
+    - ``about`` is the limit that a field exceeds, since a field can exceed several. ``amount`` is the sum that all
+      ``holders`` of the limit need. Each holder is a pair of stack and path.
+    - ``unjudged`` is a noun for the things that could not be checked, if the finding is about them.
+    - ``draft`` is the finding as its rule created it, with typed values.
     """
 
     rule: str
@@ -98,17 +102,17 @@ class Finding:
 
     @property
     def mark(self) -> str:
-        """What tells it from other findings at its place: rule, resource and limit."""
+        """A text that distinguishes the finding from others at its place: rule, resource and limit."""
         return " ".join((self.place, self.rule, self.resource or "", self.about))
 
     def __str__(self) -> str:
-        """Return the finding for people: place and message on one line, what is allowed below."""
+        """Return the finding for people: place and message on one line, and the allowed values below."""
         subject = ": ".join(part for part in (self.place, self.message) if part).replace("\n", "\\n")
         return f"{subject}\n  {self.advice}" if self.advice else subject
 
     @property
     def advice(self) -> str:
-        """The finding to correct first, if any, else what is allowed and the nearest valid value."""
+        """The finding to correct first, if there is one, else the allowed and the nearest valid value."""
         if self.follows:
             return f"This follows from {self.follows}: correct that first."
         parts = [f"First: {self.first}."] if self.first else []
@@ -146,7 +150,7 @@ def dotted(path: Path) -> str:
 
 
 class UserError(Exception):
-    """A request that cannot be carried out; the message is one sentence. The command ends with exit code 2."""
+    """Raised for a request that cannot be carried out. The message is one sentence; the exit code is 2."""
 
 
 TRACEBACK = "TRAINING_PLATFORM_TRACEBACK"
@@ -154,9 +158,10 @@ _PACKAGE = "training_platform/"
 
 
 def bug(subject: str, error: Exception) -> str:
-    """Return the sentence that something failed because of a bug in this program, with the error's type and line.
+    """Return a sentence about a failure caused by a bug in this program, with the error's type and line.
 
-    The error's own text may have a value of a user's file, even a secret, so only a traceback shows it, on request.
+    The error's own text may contain a value of a user's file, even a secret. So it is only in the traceback, which is
+    printed on request.
     """
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
@@ -171,7 +176,7 @@ def bug(subject: str, error: Exception) -> str:
 
 @contextmanager
 def others_go_on(subject: str, failures: list[str]) -> Iterator[None]:
-    """Run one of several checks; if it ends in a bug of ours, add a sentence to ``failures``, so that others run.
+    """Run one of several checks. If it fails because of a bug, add a sentence to ``failures``, so that others run.
 
     Raises UserError unchanged.
     """
@@ -184,7 +189,7 @@ def others_go_on(subject: str, failures: list[str]) -> Iterator[None]:
 
 
 def install(extra: str) -> str:
-    """Return the commands that install one of this package's extras, which is on no index."""
+    """Return the commands that install an extra of this package, which is not on a package index."""
     return f"run `make setup` in the clone, or {shlex.quote(sys.executable)} -m pip install '.[{extra}]'"
 
 
@@ -196,7 +201,10 @@ _COMMAND = re.compile(r"^(\s*:)(?=:)|(#)(?=#(?:\[|vso\[|teamcity\[))", re.MULTIL
 
 
 def printable(text: str) -> str:
-    r"""Return text with control characters escaped (``\x1b``), and ``\`` inside the start of a pipeline command."""
+    r"""Return text with control characters and the start of pipeline commands escaped.
+
+    A control character becomes ``\x1b``. A ``\`` is inserted into the start of a pipeline command.
+    """
     return _COMMAND.sub(lambda match: f"{match[0]}\\", _UNSEEN.sub(_escape, text))
 
 

@@ -1,4 +1,4 @@
-"""Turns the model's rejections into findings, with what is allowed and the nearest valid value."""
+"""Converts the model's rejections to findings, with the allowed and the nearest valid value."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def validated(
 ) -> tuple[_Model | None, list[Finding]]:
     """Validate a value of a file. Return its model, or None and a finding for each rejected value.
 
-    It is validated as JSON, in which the engine passes configuration to a program.
+    The value is validated as JSON, like the configuration that the engine passes to a program.
     """
     try:
         return model.model_validate_json(json.dumps(value)), []
@@ -118,7 +118,7 @@ def rejections(
 
 
 def _misplaced_entries(details: Iterable[ErrorDetails], model: type[BaseModel]) -> dict[Path, str]:
-    """Return the paths of values that belong one level deeper, with the mapping that would take each."""
+    """Return the paths of values that belong one level deeper, each with the mapping that it belongs in."""
     misplaced: dict[Path, str] = {}
     for detail in details:
         if detail["type"] == "missing":
@@ -159,7 +159,7 @@ def _rejection(problem: Problem, detail: ErrorDetails, section: SourceSection, r
 
 
 def read_section(path: FilePath, model: type[_Model]) -> _Model:
-    """Read a YAML file that is one section. Raises UnreadableError, or UserError with every finding."""
+    """Read a YAML file that consists of one section. Raises UnreadableError, or UserError with every finding."""
     source = read_source(path.absolute(), str(path))
     section, findings = validated(model, {} if source.value is None else source.value, source)
     if section is None:
@@ -172,13 +172,13 @@ def _is_empty_section(detail: ErrorDetails) -> bool:
 
 
 def _later_keys(source: Source, path: Path) -> list[str]:
-    """Return the keys after the last key of a path in its mapping: they may belong inside it."""
+    """Return the keys that follow the last key of a path in its mapping, since they may belong inside it."""
     keys = list(value_at(source.value, path[:-1]) or ())
     return keys[keys.index(path[-1]) + 1 :] if path[-1] in keys else []
 
 
 def right_part(value: Any, model: type[_Model]) -> _Model | None:
-    """Return a value's model without the fields that it rejects, None if it rejects the rest too."""
+    """Return a value's model without the rejected fields, or None if it is still rejected."""
     accepted_part = copy.deepcopy(value)
     for _ in range(3):  # a section may be rejected for lack of a dropped field
         try:
@@ -201,7 +201,10 @@ def _drop(value: Any, path: Path) -> None:
 
 
 def _problems(detail: ErrorDetails, model: type[BaseModel], written: str | None) -> Iterator[Problem]:
-    """Yield the problems of an error, with paths below the model's section; ``written`` is a number's text."""
+    """Yield the problems of an error. Their paths are relative to the model's section.
+
+    ``written`` is the original text of a number.
+    """
     context: Mapping[str, Any] = detail.get("ctx", {})
     section = tuple(part for part in detail["loc"] if part != "[key]")
     path = section + tuple(context.get("at", ()))
@@ -252,7 +255,7 @@ def _explain(
 
 
 def _out_of_bounds(kind: str, value: object, context: Mapping[str, Any], shown: str) -> tuple[str, str, str]:
-    """Explain a number outside its bounds: the message, what is allowed, and the nearest valid number."""
+    """Explain a number that is out of bounds: the message, the allowed values, and the nearest valid number."""
     words, key = _BOUNDS[kind]
     bound = context[key]
     nearest = bound
@@ -278,7 +281,7 @@ def _unknown_field(section: type[Section] | None, name: str, value: object) -> t
 
 
 def _home_inside(section: type[Section] | None, value: object) -> str | None:
-    """Return the mapping in a section that would take a value as an entry, such as ``node_pools`` for a pool."""
+    """Return the name of the mapping that a value belongs in as an entry, such as ``node_pools`` for a pool."""
     if section is None or not isinstance(value, dict):
         return None
     for name, field in section.model_fields.items():
@@ -292,7 +295,7 @@ def _home_inside(section: type[Section] | None, value: object) -> str | None:
 
 
 def _in_sections(section: type[Section], name: str) -> str | None:
-    """Return the paths of a field of that name in the sections of a section, such as ``gke.max_run_hours``."""
+    """Return the paths of fields with a name in the nested sections, such as ``gke.max_run_hours``."""
     homes = []
     for home, field in section.model_fields.items():
         inner = _unwrap(field.annotation)
@@ -302,14 +305,14 @@ def _in_sections(section: type[Section], name: str) -> str | None:
 
 
 def _nearest_choice(value: Any, allowed: Sequence[str]) -> str | None:
-    """Return the choice that is the most similar text, or of numbers the closest one."""
+    """Return the most similar choice. For a number, return the closest one."""
     if isinstance(value, int) and all(text.isdecimal() for text in allowed):
         return min(allowed, key=lambda text: abs(int(text) - value))
     return find_nearest(str(value), allowed)
 
 
 def _malformed(value: str, shown: str, pattern: str, section: type[Section] | None) -> tuple[str, str, str | None]:
-    """Explain a string that does not match a pattern, such as the name of a section."""
+    """Explain a string that does not match a pattern, or that is the name of a misplaced field."""
     form = FORMS.get(pattern, f"text that matches {pattern}")
     if re.search(re.sub(r"\{0,\d+\}", "*", pattern), value):
         return f"{shown} has {len(value)} characters", form, None
@@ -360,7 +363,7 @@ def _wrong_type(
 
 
 def _nearly_integer(text: str, value: object, field: str, path: Path) -> tuple[str, str | None] | None:
-    """Return what is allowed in place of a string or fraction that means an integer, and that integer."""
+    """For a string or fraction that stands for an integer, return the allowed values and this integer."""
     expected = "an integer"
     unit = field.rpartition("_")[2]
     if isinstance(value, float):
@@ -383,7 +386,7 @@ def _nearly_integer(text: str, value: object, field: str, path: Path) -> tuple[s
 
 
 def choices(model: type[BaseModel], path: Path) -> tuple[Any, ...]:
-    """Return the values between which a field at ``path`` chooses; empty for any other field."""
+    """Return the possible values of the field at ``path``, or an empty tuple if it is not a choice."""
     annotation = reduce(_step, path, model)
     while get_origin(annotation) is not Literal:
         inner = [argument for argument in get_args(annotation) if argument is not type(None)]
@@ -394,7 +397,7 @@ def choices(model: type[BaseModel], path: Path) -> tuple[Any, ...]:
 
 
 def _section_at(model: type[BaseModel], path: Path) -> type[Section] | None:
-    """Return the section at ``path``, by walking the model's annotations."""
+    """Return the section at ``path``, found through the model's annotations."""
     annotation = _unwrap(reduce(_step, path, model))
     return annotation if isinstance(annotation, type) and issubclass(annotation, Section) else None
 
@@ -420,7 +423,7 @@ def _step(annotation: Any, part: str | int) -> Any:
 
 
 def _unwrap(annotation: Any) -> Any:
-    """Return the type inside ``X | None`` and ``Annotated[X, ...]``."""
+    """Return the type without ``| None`` and ``Annotated``."""
     while annotation is not None:
         inner = [argument for argument in get_args(annotation) if argument is not type(None)]
         origin = get_origin(annotation)

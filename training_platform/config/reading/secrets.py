@@ -1,8 +1,8 @@
-"""Inputs that may hold a secret, by name: their values appear in no message, report or log.
+"""Recognizes inputs that may contain a secret by their names. Their values appear in no message, report or log.
 
-They include the names that Pulumi's SDKs mark as secret, for types with documents; a test compares both. Others are
-where programs put secrets: variables, arguments and data of containers and jobs, and anything named a password or a
-key.
+The names include those that Pulumi's SDKs mark as secret, for types with documents; a test compares both. They also
+include the places where programs put secrets: variables, arguments and data of containers and jobs, and names with
+words such as password or key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOLDERS: Final = frozenset({
     "args", "binaryData", "command", "commands", "content", "credentials", "customerEncryption", "data", "env",
     "environmentVariables", "headers", "sensitiveLabels", "stringData",
 })  # fmt: skip
-"""Everything below them may be a secret, except names of entries of ``env`` and ``headers``."""
+"""Keys below which any value may be a secret, except names of entries of ``env`` and ``headers``."""
 _NAMED: Final[Mapping[str, tuple[str, ...]]] = {"env": ("name", "valueFrom"), "headers": ("name",)}
 _SCALARS: Final = re.compile(
     r"(password|passwd|passphrase|(?<!account)token|secretData|parameterData|secretKey|sharedSecret|clientSecret"
@@ -41,7 +41,10 @@ _WINDOW: Final = 16  # characters that identify a part of a longer secret
 
 
 def can_be_secret(keys: Sequence[object]) -> bool:
-    """Whether the value at some keys (``spec``, ``containers``, 0, ``env``, 0, ``value``) may be or hold a secret."""
+    """Return True if the value at a path may be or contain a secret.
+
+    An example of a path is ``spec``, ``containers``, 0, ``env``, 0, ``value``.
+    """
     return _can_be_secret(tuple(key for key in keys if isinstance(key, str)))
 
 
@@ -55,7 +58,7 @@ def _can_be_secret(named: tuple[str, ...]) -> bool:
 
 
 def secrets_in(inputs: Any, keys: tuple[str, ...] = ()) -> Iterator[Any]:
-    """Yield the values of inputs that may be secrets; ``keys`` lead to the inputs, without list indices."""
+    """Yield the values of inputs that may be secrets. ``keys`` is the path to the inputs, without list indices."""
     if isinstance(inputs, Mapping):
         for key, value in inputs.items():
             yield from secrets_in(value, (*keys, str(key)))
@@ -67,7 +70,7 @@ def secrets_in(inputs: Any, keys: tuple[str, ...] = ()) -> Iterator[Any]:
 
 
 def shows(text: str, secrets: Iterable[Any]) -> bool:
-    """Whether a text contains one of some secrets, or sixteen consecutive characters of one."""
+    """Return True if a text contains one of the secrets, or sixteen consecutive characters of one."""
     windows = {text[start : start + _WINDOW] for start in range(len(text) - _WINDOW + 1)}
     plain = text.replace(",", "")
     return any(
@@ -78,7 +81,7 @@ def shows(text: str, secrets: Iterable[Any]) -> bool:
 
 
 def _written(value: Any) -> Iterator[str]:
-    """Yield the spellings of a value that are long enough to search for, including a float's rounded ones."""
+    """Yield the forms of a value that are long enough to search for, including rounded forms of a float."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):  # None, or unknown
         return
     forms = {str(value).removesuffix(".0")}
@@ -90,7 +93,7 @@ def _written(value: Any) -> Iterator[str]:
 class Secrets:
     """The secrets of several resources, which findings about other resources must not show.
 
-    A text shows a secret if it contains it, or the first characters, since messages truncate long values.
+    Since messages truncate long values, a text shows a secret if it contains the secret's first characters.
     """
 
     def __init__(self) -> None:
@@ -102,17 +105,17 @@ class Secrets:
             self._beginnings.update(written[:_WINDOW] for written in _written(value))
 
     def shown_in(self, text: str) -> bool:
-        """Whether a text shows one of them."""
+        """Return True if a text shows one of the secrets."""
         plain = text.replace(",", "")
         return any(beginning in text or beginning in plain for beginning in self._beginnings)
 
 
 def digest(value: Any) -> str:
-    """Return a text that distinguishes secrets in this run, without revealing them."""
+    """Return a text that distinguishes secrets within this run, without revealing them."""
     return f"{HIDDEN} {hmac.new(run_key().encode(), repr(value).encode(), hashlib.sha256).hexdigest()}"
 
 
 @cache
 def run_key() -> str:
-    """Return the key of this run's digests; child processes get it in ``RUN_KEY``."""
+    """Return the key for the digests of this run. Child processes get it in the variable ``RUN_KEY``."""
     return os.environ.get(RUN_KEY) or token_hex()

@@ -1,4 +1,4 @@
-"""The base class of the sections of a stack file, types that sections share, and conflicts between fields."""
+"""The base class of the sections of a stack file, common types of their fields, and conflicts between fields."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ from training_platform.catalog.nearest import find_nearest, same_letters
 class Section(BaseModel):
     """A section of a stack file: strict types, no unknown keys, immutable.
 
-    ``REMOVED`` has the fields of earlier versions, each with its replacement; ``ELSEWHERE`` maps other tools' names of
-    fields to ours. ``TAKEN_OVER`` maps inputs (``node_config.preemptible``) to fields that are new since the last
-    release: until the next one ``provider_inputs`` may still have them. The model's files do not defer annotations,
-    since pydantic would compile each again whenever a command starts.
+    - ``REMOVED`` contains the fields of earlier versions, each with its replacement.
+    - ``ELSEWHERE`` maps other tools' names of fields to ours.
+    - ``TAKEN_OVER`` maps inputs (``node_config.preemptible``) to fields that are new since the last release. Until
+      the next release, ``provider_inputs`` may still contain these inputs.
+
+    The model's files do not defer annotations, since pydantic would compile each again whenever a command starts.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {}
@@ -42,12 +44,12 @@ class Section(BaseModel):
 
 
 class _Nothing(dict[Any, Any]):
-    """The default of omitted mappings: it is hashable, so pydantic does not copy it each time."""
+    """The default of omitted mappings. It is hashable, so pydantic does not copy it each time."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        """Refuse a change. Raises TypeError."""
+        """Raise TypeError, since the mapping is immutable."""
         raise TypeError(f"{key} was omitted from a file")
 
     @classmethod
@@ -61,14 +63,14 @@ _Row = TypeVar("_Row")
 
 
 class NamesWhere(Collection[str], Generic[_Row]):
-    """The names of the catalogue's rows that satisfy ``right``."""
+    """The names of the catalogue's rows for which ``right`` returns True."""
 
     def __init__(self, rows: Mapping[str, _Row], right: Callable[[_Row], bool]) -> None:
         self._rows = rows
         self._right = right
 
     def __contains__(self, name: object) -> bool:
-        """Whether a row has the name and satisfies the condition."""
+        """Return True if a row has this name and satisfies the condition."""
         return isinstance(name, str) and name in self._rows and self._right(self._rows[name])
 
     def __iter__(self) -> Iterator[str]:
@@ -82,10 +84,10 @@ class NamesWhere(Collection[str], Generic[_Row]):
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """A string that is one of the catalogue's ``names``; the error has what is allowed and the nearest name.
+    """A string that must be one of the catalogue's ``names``. The error lists the allowed and the nearest name.
 
-    ``instead`` is suggested for a name without a similar one, and for one of ``names_elsewhere``, which are valid where
-    ``elsewhere`` says. ``called`` returns other names that people use, with the catalogue's.
+    ``instead`` is suggested if no name is similar, and for one of ``names_elsewhere``, which are valid in the field
+    ``elsewhere``. ``called`` returns other common names, each with the catalogue's name.
     """
 
     kind: str
@@ -96,7 +98,7 @@ class OneOf:
     called: Callable[[], Mapping[str, str]] = dict
 
     def check(self, value: str) -> str:
-        """Return a name of the catalogue. Raises PydanticCustomError for another."""
+        """Return the value if it is a name of the catalogue. Raises PydanticCustomError otherwise."""
         if value in self.names:
             return value
         if value in self.names_elsewhere:
@@ -106,18 +108,18 @@ class OneOf:
         raise unknown_name(self.kind, value, self.names, self.names, self.instead)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema by which pydantic validates it."""
+        """Return the schema with which pydantic validates the field."""
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema, by which editors offer the names."""
+        """Return the JSON schema, from which editors suggest the names."""
         return {**handler(schema), "enum": sorted(self.names)}
 
 
 def unknown_name(
     kind: str, value: str, similar: Collection[str], names: Collection[str], instead: str | None = None
 ) -> PydanticCustomError:
-    """Return the error for a name that is not one of ``names``; it lists those with the same beginning first."""
+    """Return the error for a name that is not one of ``names``. It lists those with the same start first."""
     ordered = sorted(names, key=lambda name: (-same_letters(name, value), name))
     context = {"allowed": listed(ordered), "nearest": find_nearest(value, similar) or instead}
     return PydanticCustomError("unknown_name", f"{value!r} is not {article(kind)} {kind}".replace("{", "{{"), context)
@@ -129,18 +131,18 @@ def article(noun: str) -> str:
 
 
 def enumeration(names: Collection[str], max_names: int = 12) -> str:
-    """Return names in alphabetical order as one line, at most ``max_names`` of them."""
+    """Return at most ``max_names`` names as one line, in alphabetical order."""
     return listed(sorted(names), max_names)
 
 
 def listed(ordered: Sequence[str], max_names: int = 12) -> str:
-    """Return names as one line, at most ``max_names`` of them."""
+    """Return at most ``max_names`` names as one line."""
     omitted_count = len(ordered) - max_names
     return ", ".join(ordered[:max_names]) + (f" and {omitted_count} more" if omitted_count > 0 else "")
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun."""
+    """Return a number followed by its noun, with a plural if needed."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -148,7 +150,7 @@ _Listed = TypeVar("_Listed", str, int)
 
 
 def unique(values: tuple[_Listed, ...]) -> tuple[_Listed, ...]:
-    """Return a list unchanged. Raises PydanticCustomError, which names the values that it has twice."""
+    """Return a list unchanged. Raises PydanticCustomError with the values that it contains more than once."""
     twice = ", ".join(str(value) for value in sorted({value for value in values if values.count(value) > 1}))
     if twice:
         raise PydanticCustomError("twice", f"has {twice} twice".replace("{", "{{"), {"allowed": "each once"})
@@ -156,7 +158,7 @@ def unique(values: tuple[_Listed, ...]) -> tuple[_Listed, ...]:
 
 
 def fits(kind: Any, value: object) -> bool:
-    """Whether a field of a type, such as ``Name`` or ``Member``, takes a value."""
+    """Return True if a field of a type, such as ``Name`` or ``Member``, accepts a value."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError:
@@ -165,7 +167,7 @@ def fits(kind: Any, value: object) -> bool:
 
 
 def refusal(kind: Any, value: object) -> str | None:
-    """Return why a field of a type rejects a value, and what it takes; None if it takes the value."""
+    """Return why a field of a type rejects a value, and the values that it accepts; None if it accepts the value."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -244,12 +246,12 @@ FORMS = {
     KMS_KEY: "a key's full name, projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
     QUOTA_ID: "a quota id such as CPUS-per-project-region",
 }
-"""The patterns of this model, described for people."""
+"""The descriptions of this model's patterns, for people."""
 
 Name = Annotated[str, Field(pattern=NAME, examples=["vision"])]
 """Lower-case letters, digits and dashes, at most 30 characters (GKE allows 40 with our suffixes)."""
 ProviderInputs = Annotated[dict[str, Any], Field(json_schema_extra={"additionalProperties": {}})]
-"""Inputs of a resource that have no field, as pulumi-gcp's Python spells them."""
+"""Inputs of a resource that have no field, with their names in pulumi-gcp's Python SDK."""
 FormerName = Annotated[
     Name | None,
     Field(
@@ -276,7 +278,7 @@ LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, examples=["cost-center"])]
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, examples=["ml-research"])]
 HostName = Annotated[str, Field(pattern=_HOST, examples=["notebooks.example.com"])]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=64)]
-"""Labels of resources; Google Cloud takes 64 of each resource, including the platform's own."""
+"""Labels of resources. Google Cloud accepts 64 per resource, including the platform's own."""
 NodeLabelKey = Annotated[str, Field(pattern=_NODE_LABEL_KEY)]  # also of taints
 NodeLabelValue = Annotated[str, Field(pattern=_NODE_LABEL_VALUE)]
 Email = Annotated[str, Field(pattern=EMAIL, examples=["ml-platform@example.com"])]
@@ -297,7 +299,7 @@ ImageLocation = Annotated[str, OneOf("region or multi-region", REGIONS | MULTI_R
 
 
 class Problem(NamedTuple):
-    """A field that conflicts with others, by its path below the section, and what it takes instead."""
+    """A field that conflicts with others: its path in the section, the message, and the values that it accepts."""
 
     path: tuple[str | int, ...]
     message: str
@@ -306,7 +308,7 @@ class Problem(NamedTuple):
 
 
 def above(minimum_name: str, minimum: int, maximum_name: str, maximum: int) -> Iterator[Problem]:
-    """Yield a conflict if a minimum is more than the maximum."""
+    """Yield a conflict if a minimum exceeds a maximum."""
     if minimum > maximum:
         message = f"is {minimum}, which is more than {maximum_name} ({maximum})"
         yield Problem(
@@ -318,9 +320,9 @@ def above(minimum_name: str, minimum: int, maximum_name: str, maximum: int) -> I
 
 
 def refuse_conflicts(conflicts: Iterable[Problem]) -> None:
-    """Raise one error for all conflicts, if any; its context has the first, and the others as ``more``.
+    """Raise one error for all conflicts, if any. Its context contains the first, and the others as ``more``.
 
-    Pydantic stops at the first error of a section, so separate errors would hide each other.
+    Pydantic stops at the first error of a section, so separate errors would hide one another.
     """
     all_conflicts = tuple(conflicts)
     if not all_conflicts:
@@ -344,7 +346,7 @@ class Consistent(Section):
 
 
 def form(pattern: str, noun: str, allowed: str) -> AfterValidator:
-    """Return a check that a whole string matches a pattern; its error says what it should be, and what is allowed."""
+    """Return a check that a whole string matches a pattern. Its error contains ``noun`` and the allowed values."""
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value, re.ASCII):  # compiled at its first use
@@ -374,7 +376,7 @@ AnyImage = Annotated[
         "REGISTRY/IMAGE:TAG, with IMAGE in lower case",
     ),
 ]
-"""As people write it; without a tag a runtime takes ``latest``, which a rule finds."""
+"""An image in the form that people write. Without a tag, a runtime uses ``latest``, which a rule reports."""
 Variable = Annotated[
     str, form(r"[A-Za-z_][A-Za-z0-9_]*", "a name of a variable", "letters, digits and _, no digit first")
 ]

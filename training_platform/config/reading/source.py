@@ -1,8 +1,8 @@
-"""YAML with positions, read as the Pulumi engine reads it.
+"""YAML with positions, parsed like the Pulumi engine parses it.
 
 The engine (a Go YAML library) and PyYAML disagree on scalars such as ``yes``, ``0777``, ``1_000`` and dates. Here only
-``true`` and ``false`` are booleans, numbers are decimal, and a plain scalar that the two might read differently is a
-finding that requests quotes, so that both always read the same value.
+``true`` and ``false`` are booleans, and numbers are decimal. A plain scalar that the two might parse differently
+produces a finding that requests quotes, so that both always read the same value.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ _Event = Any  # an event of libyaml; the stubs lack the attributes of each kind
 
 
 class UnreadableError(UserError):
-    """A file that cannot be read or is not YAML; the message is one sentence with file, line and column."""
+    """Raised for a file that cannot be read or is not YAML. The message is one sentence with file, line and column."""
 
 
 @dataclass
 class Source:
     """A YAML file as plain values, with the position of every key and list item.
 
-    ``findings`` are about values that parsers read differently, and keys given twice. ``written`` has the text of
-    numbers that print differently, such as 1.30.
+    ``findings`` are about values that parsers read differently, and about duplicate keys. ``written`` contains the
+    original text of numbers that print differently, such as 1.30.
     """
 
     file: str
@@ -78,35 +78,35 @@ class Source:
         return self.positions.get(path, Position(1, 1))
 
     def place(self, path: Path) -> Place:
-        """Return the place of a path, for causes of findings."""
+        """Return the place of a path, in the form for causes of findings."""
         return (self.file, *map(str, path))
 
     def locate(self, field: Path) -> Anchor:
-        """Return the place of a path of the file."""
+        """Return the anchor of a path in the file."""
         return Anchor(file=self.file, position=self.position(field), path=dotted(field))
 
 
 class SourceSection(NamedTuple):
-    """A section of a file, of a stack if it has one: the subject of findings with paths that start below it."""
+    """A section of a file and its stack, if it has one. It is the subject of findings with paths relative to it."""
 
     source: Source
     below: Path = ()
     stack: str | None = None
 
     def place(self, path: Path) -> Place:
-        """Return a path below the section as causes of findings name it."""
+        """Return the place of a path relative to the section, in the form for causes of findings."""
         return self.source.place((*self.below, *path))
 
     def locate(self, field: Path) -> Anchor:
-        """Return the place of a path below the section."""
+        """Return the anchor of a path relative to the section."""
         position = self.source.position((*self.below, *field))
         return Anchor(stack=self.stack, file=self.source.file, position=position, path=dotted(field))
 
 
 def read_source(path: FilePath, file: str) -> Source:
-    """Read a YAML file; ``file`` is its name in findings, relative to the repository. Raises UnreadableError.
+    """Read a YAML file. ``file`` is its name in findings, relative to the repository. Raises UnreadableError.
 
-    A link out of the repository is refused, since messages would quote parts of any file on the machine.
+    A symbolic link that leaves the repository is refused, since messages could quote any file on the machine.
     """
     root = os.path.abspath(path).removesuffix(file)  # noqa: PTH100 # pathlib keeps `..`, or follows the link
     try:
@@ -131,10 +131,10 @@ def read_source(path: FilePath, file: str) -> Source:
 
 
 def parse_source(text: str, file: str) -> Source:
-    """Parse YAML text. Raises UnreadableError if it is not YAML, or nested or repeated too deeply.
+    """Parse YAML text. Raises UnreadableError if it is not YAML, or if nesting or aliases are too deep.
 
-    It reads libyaml's events one by one: libyaml builds its tree of nodes by recursion in C, so deep nesting would
-    crash the process, and takes six times as long.
+    The parser reads libyaml's events one by one. libyaml itself would build its tree of nodes by recursion in C, so
+    deep nesting would crash the process, and it would take six times as long.
     """
     source = Source(file)
     try:
@@ -151,16 +151,17 @@ def parse_source(text: str, file: str) -> Source:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Return the value at a path of mappings in a file's value, None if there is none."""
+    """Return the value at a path of mappings in a file's value, or None if there is none."""
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
 class Reader:
-    """Turns YAML's events into values, and records their positions.
+    """Converts YAML's events to values, and records their positions.
 
-    An alias replays the events of its anchor in ``anchors``; ``sizes`` has their number after expansion.
+    An alias replays the events of its anchor, which are in ``anchors``. ``sizes`` contains their number after
+    expansion.
     """
 
     def __init__(self, source: Source, events: Iterator[_Event]) -> None:
@@ -173,7 +174,7 @@ class Reader:
         self.repeated = 0
 
     def document(self) -> Any:
-        """Return the value of the only document, or None without one."""
+        """Return the value of the only document, or None if there is no document."""
         next(self.events)  # the stream's start
         if isinstance(next(self.events), yaml.StreamEndEvent):
             return None
@@ -185,7 +186,7 @@ class Reader:
         return value
 
     def read(self, event: _Event, path: Path) -> Any:
-        """Return the value that begins with an event."""
+        """Return the value that starts with an event."""
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path)
         if event.anchor and not self.repeating:
@@ -223,7 +224,7 @@ class Reader:
         return value
 
     def _replay(self, name: str, path: Path) -> Any:
-        """Return the value of an anchor's events."""
+        """Return the value of an anchor by replaying its events."""
         first, *following_events = self.anchors[name]
         outer_events = self.events
         self.events = iter(following_events)
@@ -234,7 +235,7 @@ class Reader:
         return value
 
     def _remember(self, event: _Event) -> None:
-        """Store an anchor's events, and their number with aliases expanded."""
+        """Store an anchor's events, and their number after the expansion of aliases."""
         if event.anchor in self.anchors:
             raise self._not_yaml(event, f"the anchor {event.anchor!r} is given twice")
         events = self.anchors[event.anchor] = self._rest_of(event)
@@ -244,7 +245,7 @@ class Reader:
             raise self._too_deep(event)
 
     def _rest_of(self, event: _Event) -> list[_Event]:
-        """Return an event with all events of its value."""
+        """Return an event followed by all events of its value."""
         events = [event]
         depth = int(isinstance(event, yaml.CollectionStartEvent))
         while depth:
@@ -290,7 +291,7 @@ class Reader:
         return values
 
     def _key(self, event: _Event) -> str | None:
-        """Return a plain key; skip a list, a mapping or an alias, and return None."""
+        """Return a plain key. For a list, a mapping or an alias, skip it and return None."""
         if not isinstance(event, yaml.ScalarEvent):
             self._rest_of(event)
             return None
@@ -347,7 +348,7 @@ class Reader:
 
 
 def _with_plain_characters(text: str) -> str | None:
-    """Return an unquoted text with plain spaces and without smart quotes around it, None if it has neither."""
+    """Replace unusual spaces in an unquoted text, and remove smart quotes around it; None if it has neither."""
     quoted = _SMART_QUOTES.fullmatch(text)
     plain = ODD_SPACE.sub(" ", quoted[1] if quoted else text).strip()
     return plain if plain != text else None
@@ -358,7 +359,7 @@ def _is_integer(value: object) -> bool:
 
 
 def _is_another_key(text: str) -> bool:
-    """Whether the engine reads a plain key as another type and respells it: ``1.50``, ``~``, ``+1``."""
+    """Return True if the engine parses a plain key as another type and changes its text: ``1.50``, ``~``, ``+1``."""
     number = _INT.match(text) and text != str(int(text[:40]))
     return bool(number or text in ("null", "~") or _AMBIGUOUS.match(text) or _FLOAT.match(text))
 
@@ -375,7 +376,7 @@ _shared = cache(Position)  # hundreds of files have values at the same positions
 
 
 def whole_numbers(value: Any) -> Any:
-    """Return a value with integers in place of integral floats, at any depth: 8 for the wire's 8.0."""
+    """Return a value with integers in place of integral floats at any depth: 8 for 8.0 in the wire format."""
     if isinstance(value, Mapping):
         return {key: whole_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The value that only a deployment would tell, and whether a value holds it."""
+"""The placeholder for values that are known only after a deployment, and a check whether a value contains it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 
 class Unknown:
-    """A value that only a deployment would tell; the one instance is ``UNKNOWN``."""
+    """A value that is known only after a deployment. Its only instance is ``UNKNOWN``."""
 
     def __repr__(self) -> str:
         """Return the word that reports use."""
         return "unknown"
 
     def __reduce__(self) -> str:
-        """Return its name, by which another process has its own."""
+        """Return its name, so that another process unpickles its own instance."""
         return "UNKNOWN"
 
     def __copy__(self) -> Unknown:
-        """Return itself: there is one."""
+        """Return itself, since there is only one instance."""
         return self
 
     def __deepcopy__(self, _memo: object) -> Unknown:
-        """Return itself: there is one."""
+        """Return itself, since there is only one instance."""
         return self
 
 
@@ -30,14 +30,14 @@ UNKNOWN: Any = Unknown()  # so that it can replace a value of any type
 
 
 def holds_unknown(value: Any) -> bool:
-    """Whether a value is unknown, or unknown somewhere inside."""
+    """Return True if a value is unknown, or contains an unknown value."""
     if isinstance(value, Mapping):
         return any(holds_unknown(item) for item in value.values())
     return value is UNKNOWN or (is_list(value) and any(holds_unknown(item) for item in value))
 
 
 def is_list(value: Any) -> bool:
-    """Whether a value is a list or tuple."""
+    """Return True if a value is a list or tuple."""
     kind = value.__class__
     if kind is list or kind is tuple:
         return True
