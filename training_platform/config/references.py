@@ -1,4 +1,4 @@
-"""A team's references to its environment (instances, attachments, keys, cohorts), and names that both use."""
+"""Checks a team's references to its environment (instances, attachments, keys, cohorts), and shared names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from training_platform.config.reading.section import enumeration
 
 
 def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find references of a team that its environment lacks or contradicts."""
+    """Find references of a team to objects that its environment does not have, or that contradict the environment."""
     yield from _directories(stack, team, home)
     yield from _data_in_folders(stack, team, home)
     for name, resource in team.vertex.persistent_resources.items():
@@ -50,7 +50,7 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Dra
 
 
 def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find directories on instances that do not exist, are another team's, or hold the homes of notebooks."""
+    """Find directories on instances that do not exist, belong to another team, or contain the homes of notebooks."""
     paths: dict[str, Path] = {name: ("directories", name, "filestore") for name in team.directories}
     for name, directory in team.directories.items():
         if directory.filestore not in home.filestore:
@@ -73,7 +73,7 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]
 
 
 def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find data sets of others inside the team's folder: a mount of their path follows the team's links."""
+    """Find data sets of others inside the team's folder. Their mounts would follow links that the team creates."""
     folders = {
         directory.filestore: name
         for name, directory in team.directories.items()
@@ -88,7 +88,7 @@ def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Dr
 
 
 def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:
-    """Yield message and what is allowed, if VMs in a region cannot use an attachment of the environment."""
+    """Yield a message and the allowed values if VMs in a region cannot use an attachment of the environment."""
     if region not in home.network_attachments:
         allowed = f"{region} under network_attachments of {team.environment}, or the full name of another"
         yield f"{team.environment} has no network attachment in {region}", allowed
@@ -98,9 +98,9 @@ def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[t
 
 
 def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find a cohort and clusters that do not exist, and a borrowing policy that fair sharing ignores.
+    """Find cohorts and clusters that do not exist, and a borrowing policy that fair sharing ignores.
 
-    Source of the last: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
+    Source for the policy: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
     """
     cohorts = {*home.cohorts, ROOT_COHORT}
     if team.cohort and team.cohort not in cohorts:
@@ -119,7 +119,7 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[D
 
 
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find resources that would use Google's keys in an environment with its own."""
+    """Find resources that would use Google's keys although the environment has its own."""
     if home.encryption is None:
         return
     regions: dict[Path, str] = {("buckets", name, "location"): spec.location for name, spec in team.buckets.items()}
@@ -136,7 +136,7 @@ def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]
 
 
 def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find references of servers that do not exist, and clusters whose Kueue does not queue pods."""
+    """Find references of model servers to missing objects, and clusters whose Kueue does not queue pods."""
     for cluster, servers in team.serving.items():
         path: Path = ("serving", cluster)
         if cluster not in team.shares or cluster not in home.clusters:

@@ -58,14 +58,14 @@ def stack_schema() -> dict[str, Any]:
 
 
 def file_schema(model: type[Section], title: str) -> dict[str, Any]:
-    """Return the schema of a whole file of one model, to be completed in place."""
+    """Return the schema of a whole file of one model. Callers add to it in place."""
     return {"$schema": _DRAFT, **model.model_json_schema(), "title": title}
 
 
 def _closed(schema: Any, *, names: bool = False) -> Any:
-    """Return a schema without generated titles, whose objects refuse keys that match no pattern.
+    """Return a schema without generated titles. Its objects refuse keys that match no pattern.
 
-    ``names`` means that the schema is a mapping of names, one of which may be ``title``.
+    With ``names``, the keys of the schema are names of fields, and one of them may be ``title``.
     """
     if isinstance(schema, list):
         return [_closed(item) for item in schema]

@@ -65,9 +65,9 @@ _CHECKPOINTING = ("addons_config", "high_scale_checkpointing_config", "enabled")
 class Workspace:
     """Every stack of a repository, environments first.
 
-    ``unreadable`` has a sentence for each file that is not YAML, has another name than stack files have, or made us
-    fail by a bug, by the file that would hold its stack. What is derived from the stacks is cached; a copy by
-    ``dataclasses.replace`` has a cache of its own, since its stacks may be others.
+    ``unreadable`` contains a sentence for each file that is not YAML, has a wrong name, or triggers a bug in this
+    program, keyed by the file that should contain the stack. Values that are derived from the stacks are cached. A copy
+    made by ``dataclasses.replace`` has its own cache, since its stacks may be different.
     """
 
     root: FilePath
@@ -76,14 +76,14 @@ class Workspace:
     _built: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def once(self, key: Hashable, build: Callable[[], T]) -> T:
-        """Return what the first call's function returned for a key, cached for later calls."""
+        """Return the cached value for a key. The first call computes it with ``build``."""
         if key not in self._built:
             self._built[key] = build()
         built: T = self._built[key]
         return built
 
     def flavors(self, environment: str, cluster: str) -> dict[str, Flavor]:
-        """Return the flavors of an environment's cluster by name, cached since every team needs them."""
+        """Return the flavors of a cluster, keyed by name. They are cached, since every team needs them."""
 
         def of_cluster() -> dict[str, Flavor]:
             home = self.stacks[environment].environment
@@ -93,13 +93,13 @@ class Workspace:
 
     @property
     def unread_stacks(self) -> frozenset[str]:
-        """The stacks whose files exist and cannot be read."""
+        """The stacks whose files exist but cannot be read."""
         names = (stack_name(FilePath(file)) for file in self.unreadable)
         return frozenset(name for name in names if name is not None)
 
     @property
     def unknown_stacks(self) -> frozenset[str]:
-        """The stacks that no sum can include: their file, or that of their environment, is no valid one."""
+        """The stacks that no sum can include, since their file or that of their environment is invalid."""
         unknown = (name for name, stack in self.stacks.items() if not (stack.section and self.environment_of(stack)))
         return self.unread_stacks.union(unknown)
 
@@ -109,7 +109,7 @@ class Workspace:
         return sum(stack.section is None for stack in self.stacks.values()) + len(self.unreadable)
 
     def environment_of(self, stack: Stack) -> Environment | None:
-        """Return a stack's environment, which may be the stack itself; None if its file is missing or rejected."""
+        """Return a stack's environment, which may be the stack itself, or None if its file is missing or rejected."""
         home = self.stacks.get(stack.environment_name)
         return home.environment if home else None
 
@@ -120,7 +120,7 @@ class Workspace:
                 yield stack, stack.environment
 
     def kept_environments(self, base: Workspace) -> Iterator[tuple[Stack, Environment, Stack, Environment]]:
-        """Yield the environments that ``base`` has too, by this name or a former one, each with that of ``base``."""
+        """Yield the environments that exist in ``base`` too, by this or a former name, each with its base version."""
         for stack, environment in self.environments():
             former = base.stacks.get(environment.renamed_from or stack.name) or base.stacks.get(stack.name)
             if former and former.environment:
@@ -134,11 +134,11 @@ class Workspace:
                 yield stack, stack.team, home
 
     def teams_called(self, name: str, scope: Literal["environment", "project"], key: str) -> list[tuple[Stack, Team]]:
-        """Return the teams with a name in an environment, or in a project's environments; cached."""
+        """Return the teams with a name in an environment or in all environments of a project. The result is cached."""
         return self.once("teams by name", self._teams_by_name).get((name, scope, key), [])
 
     def teams_meant(self, name: str, environment: str) -> list[str]:
-        """Return the stacks of the team that a file of an environment names, by its name or by that of its stack."""
+        """Return the stacks of a team. A file of the environment may name it by its own name or that of its stack."""
         called = [stack.name for stack, _ in self.teams_called(name, "environment", environment)]
         if called:
             return called
@@ -169,7 +169,7 @@ class Workspace:
 
 
 def read_workspace(root: FilePath) -> Workspace:
-    """Read every stack file below ``root/stacks``; an error in one file never hides another file."""
+    """Read every stack file below ``root/stacks``. An error in one file never hides another file."""
     stacks: list[Stack] = []
     unreadable: dict[str, str] = {}
     paths = sorted((root / STACKS_FOLDER).glob("*.y*ml"))
@@ -192,7 +192,7 @@ def read_workspace(root: FilePath) -> Workspace:
 
 
 def _misnamed_file(path: FilePath, names: Collection[str]) -> dict[str, str]:
-    """Return a sentence about a file by the name that it should have; empty if it is not meant as a stack's."""
+    """Return a sentence about a misnamed stack file, keyed by its correct name; empty if it is no stack file."""
     if not (_MEANT_AS_STACK.match(path.name) or _has_stack_config(path)):
         return {}
     nearest_file = stack_file(re.sub(r"^pulumi\.", "", path.stem, flags=re.IGNORECASE))
@@ -206,7 +206,7 @@ def _misnamed_file(path: FilePath, names: Collection[str]) -> dict[str, str]:
 
 
 def _files_in_folders(root: FilePath) -> dict[str, str]:
-    """Return a sentence about each stack file in a folder below that of the stacks, by file."""
+    """Return a sentence about each stack file in a subfolder of the stacks' folder, keyed by file."""
     sentences: dict[str, str] = {}
     for path in sorted((root / STACKS_FOLDER).glob("*/**/*.y*ml")):
         if _MEANT_AS_STACK.match(path.name) and _has_stack_config(path):
@@ -222,7 +222,7 @@ def stack_file(stack: str) -> str:
 
 
 def _has_stack_config(path: FilePath) -> bool:
-    """Whether a file configures an environment or a team; False for a folder or an unreadable file."""
+    """Return True if a file configures an environment or a team. A folder or an unreadable file does not."""
     try:
         return _STACK_CONFIG.search(path.read_bytes()) is not None
     except OSError:
@@ -230,7 +230,7 @@ def _has_stack_config(path: FilePath) -> bool:
 
 
 def cross_check(workspace: Workspace) -> Workspace:
-    """Return the workspace with findings about several files, or several sections of one."""
+    """Return the workspace with findings about several files or several sections of a file."""
     checked = {}
     unreadable = dict(workspace.unreadable)
     for name, stack in workspace.stacks.items():
@@ -271,7 +271,7 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
 
 
 def _shared_checkpoints(stack: Stack, environment: Environment, workspace: Workspace) -> Iterator[Draft]:
-    """Find clusters of several teams in which one identity backs up the checkpoints of all of them."""
+    """Find clusters in which one identity backs up the checkpoints of several teams."""
     for key, cluster in environment.clusters.items():
         value: Any = cluster.provider_inputs
         for name in _CHECKPOINTING:
@@ -284,7 +284,7 @@ def _shared_checkpoints(stack: Stack, environment: Environment, workspace: Works
 
 
 def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iterator[Draft]:
-    """Find repositories whose upstream a perimeter may cut off; no stack file has the setting of its owner."""
+    """Find repositories whose upstream a VPC-SC perimeter may block. Stack files do not contain its settings."""
     remotes: dict[Path, Collection[str]] = {}
     if environment.python_repository:
         remotes[("python_repository",)] = [environment.python_repository]
@@ -299,9 +299,9 @@ def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iter
 
 
 class _ExistingRange(NamedTuple):
-    """A range of an existing VPC: ``network`` is its host project and name, ``subnet`` the subnet's region and name.
+    """A range of a VPC: ``network`` is its host project and name, ``subnet`` the subnet's region and name.
 
-    Of a subnet that the environment creates, or a Filestore instance, that is the stack and its section.
+    For a subnet that the environment creates, or a Filestore instance, ``subnet`` is the stack and its section.
     """
 
     stack: str
@@ -313,10 +313,10 @@ class _ExistingRange(NamedTuple):
 
 
 def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
-    """Find a range that overlaps another of its existing VPC: of its own subnet, or of another in any environment.
+    """Find a range in an existing VPC that overlaps another one, of its own subnet or of any environment.
 
-    Rules compare what one stack makes; an existing subnet is no resource of any stack, and environments share a VPC,
-    which may be that of one of them. Several clusters may use one subnet.
+    Rules compare only the resources of one stack. An existing subnet is not a resource of any stack, and environments
+    can share a VPC, which may belong to one of them. Several clusters may use one subnet.
     """
     environments = [(other.name, environment) for other, environment in workspace.environments()]
     existing = {_network(name, environment) for name, environment in environments if environment.network}
@@ -344,13 +344,13 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
 
 
 def _network(stack: str, environment: Environment) -> tuple[str, str]:
-    """Return the project and the name of an environment's VPC: an existing one, or its own."""
+    """Return the project and the name of an environment's VPC, whether it exists already or is its own."""
     name = environment.network.name if environment.network else vpc_name(stack)
     return environment.network_project, name
 
 
 def _ranges_of_network(stack: str, environment: Environment) -> Iterator[_ExistingRange]:
-    """Yield the ranges that an environment's file gives in its VPC: of subnets, attachments, Filestore, services."""
+    """Yield the ranges in the VPC that an environment's file sets: of subnets, attachments, Filestore, services."""
     network = _network(stack, environment)
     for region, addresses in environment.network_attachments.items():
         path: Path = ("network_attachments", region)
@@ -439,7 +439,7 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
 
 
 def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
-    """Find a team in a file with another environment's or team's name: people deploy and review by file name."""
+    """Find a team in a file with another environment's or team's name, since people deploy and review by file name."""
     beginnings = [stack.name[:index] for index, letter in enumerate(stack.name) if letter == "-"]
     named = [name for name in beginnings if name in workspace.stacks and workspace.stacks[name].environment]
     if named and team.environment not in named:
@@ -460,7 +460,7 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
 
 
 def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
-    """Find another team with this name in the environment, or in another environment of the project."""
+    """Find another team with the same name in the environment, or in another environment of the project."""
     for other, _ in workspace.teams_called(team.name, "environment", team.environment):
         if other.name != stack.name:
             message = f"{team.name!r} is also the name of the team at {other.place(('name',))}"
@@ -517,7 +517,7 @@ def _share_references(
 
 
 def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flavor]) -> tuple[Place, ...]:
-    """Return the places of the pools whose flavor is nearest to an unknown name, then that of all pools."""
+    """Return the places of the pools whose flavor is the most similar to an unknown name, then of all pools."""
     path: Path = ("clusters", cluster, "node_pools")
     nearest = find_nearest(name, flavors)
     pools = flavors[nearest].pools if nearest else ()
@@ -525,7 +525,7 @@ def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flav
 
 
 def of_pool(draft: Draft, name: str, flavors_of: Iterable[Flavor]) -> Draft:
-    """Return the draft about an unknown flavor, with the flavor of a node pool of that name as the nearest."""
+    """If an unknown flavor is the name of a node pool, return the finding with this pool's flavor as the nearest."""
     for flavor in flavors_of:
         if any(pool.name == name for pool in flavor.pools):
             message = f"{draft.message}: a node pool of {flavor.name} has that name"
@@ -535,7 +535,7 @@ def of_pool(draft: Draft, name: str, flavors_of: Iterable[Flavor]) -> Draft:
 
 
 def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
-    """Return the environments that are not production, then all others. Raises UserError."""
+    """Return the environments that are not production, and all others. Raises UserError."""
     _refuse_unsorted(workspace)
     names = {stack.name: environment.production for stack, environment in workspace.environments()}
     not_production = [name for name, production in names.items() if production is False]
@@ -543,13 +543,13 @@ def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
 
 
 def stacks_of(workspace: Workspace, environment: str) -> list[str]:
-    """Return an environment's stack, then its teams' stacks. Raises UserError."""
+    """Return an environment's stack, followed by its teams' stacks. Raises UserError."""
     _refuse_unsorted(workspace)
     return [name for name, stack in workspace.stacks.items() if stack.environment_name == environment]
 
 
 def _refuse_unsorted(workspace: Workspace) -> None:
-    """Raise UserError for invalid files, which may belong to the environment to deploy."""
+    """Raise UserError if files are invalid, since they may belong to the environment to deploy."""
     sentences = list(workspace.unreadable.values())
     for stack in workspace.stacks.values():
         if not stack.section:

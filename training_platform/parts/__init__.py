@@ -1,1 +1,1 @@
-"""Parts beside the core: each has its commands, its extra and its page, and says in ``PART`` what it adds."""
+"""Optional parts in addition to the core. Each declares its commands, its extra and its page in ``PART``."""

@@ -1,4 +1,4 @@
-"""Explains why a text is not YAML, and where to fix it: the parser's own words say only where it stopped."""
+"""Explains why a text is not YAML, and where to fix it, since the parser only reports where it stopped."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ENDS = {"{": "}", "[": "]"}
 
 
 def space_name(text: str) -> str:
-    """Return the name of the first space in a text that YAML reads as a letter."""
+    """Return the name of the first space character in a text that YAML does not treat as a space."""
     return next(_SPACES[letter] for letter in text if letter in _SPACES)
 
 
 def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | None, str]:
-    """Return where a text stops being YAML, and what to write there."""
+    """Return the position at which a text stops being valid YAML, and the correction."""
     lines = text.splitlines()
     mark = error.problem_mark or error.context_mark
     conflict = [number for number, line in enumerate(lines, 1) if _CONFLICT.match(line)]
@@ -58,7 +58,7 @@ _Why = tuple[Position, str] | None
 
 
 def _wrong_space(lines: Sequence[str], stop: int, above: int) -> _Why:
-    """Find a space that YAML reads as a letter, in a line or the one above, or a tab in the line's indentation."""
+    """Find an unusual space in a line or the one above, or a tab in the line's indentation."""
     for number in (stop, above):
         if odd := _ODD_SPACE.search(lines[number]):
             return Position(number + 1, odd.start(1) + 1), f"{space_name(odd[1])} is here; write a plain space"
@@ -68,7 +68,7 @@ def _wrong_space(lines: Sequence[str], stop: int, above: int) -> _Why:
 
 
 def _unclosed(lines: Sequence[str], error: yaml.MarkedYAMLError) -> _Why:
-    """Find a bracket or a quote that is not closed, or brackets without a comma between two entries."""
+    """Find an unclosed bracket or quote, or two entries in brackets without a comma between them."""
     start = error.context_mark
     context = error.context or ""
     if start is None or start.line >= len(lines):
@@ -86,7 +86,7 @@ def _unclosed(lines: Sequence[str], error: yaml.MarkedYAMLError) -> _Why:
 
 
 def _closed(text: str, opened: str) -> bool:
-    """Whether a text closes the bracket with which it begins."""
+    """Return True if a text closes the bracket that it starts with."""
     depth = 0
     for letter in text:
         depth += (letter == opened) - (letter == _ENDS[opened])
@@ -96,7 +96,7 @@ def _closed(text: str, opened: str) -> bool:
 
 
 def _no_colon(lines: Sequence[str], numbers: Iterable[int]) -> _Why:
-    """Find a line that is a key without its colon: with one, the text is YAML without odd keys."""
+    """Find a key without a colon. With the colon added, the text has to be YAML without empty or duplicate keys."""
     for number in numbers:
         missing = _NO_COLON.match(lines[number])
         if missing is None:
@@ -116,7 +116,7 @@ def _no_space_after_colon(lines: Sequence[str], number: int) -> _Why:
 
 
 def _second_key(lines: Sequence[str], mark: yaml.Mark) -> _Why:
-    """Find a second key and value on a line, with one brace or without braces."""
+    """Find a second key and value on one line, with one brace or without braces."""
     line = lines[mark.line] if mark.line < len(lines) else ""
     keys = _SECOND_KEY.match(line)
     if keys is None or mark.column <= keys.start("rest"):
@@ -130,7 +130,7 @@ def _second_key(lines: Sequence[str], mark: yaml.Mark) -> _Why:
 
 
 class _Reindent(NamedTuple):
-    """Another indentation of a line that makes the text YAML; the smallest is the best."""
+    """A different indentation of a line that makes the text YAML. The smallest tuple is the best correction."""
 
     odd_keys: int  # keys that are then without a value or given twice
     with_block: bool  # whether the lines below it move too
@@ -140,7 +140,7 @@ class _Reindent(NamedTuple):
 
 
 def _indentation(lines: Sequence[str], stop: int) -> _Why:
-    """Find the line near a place that makes the text YAML if it, or it with its block, is indented differently."""
+    """Find a line near ``stop`` that makes the text YAML if it (or its whole block) is indented differently."""
     if len(lines) > _MOST_LINES:
         return None
     near = [number for number in range(stop, -1, -1) if _is_content(lines[number])][:_NEAR]
@@ -174,7 +174,7 @@ def _indentation(lines: Sequence[str], stop: int) -> _Why:
 
 
 def _end_of_block(lines: Sequence[str], start: int) -> int:
-    """Return the number of the first line after a line's block: the next one that is not indented deeper."""
+    """Return the number of the first line after a line's block, which is the next one that is not indented deeper."""
     for number in range(start + 1, len(lines)):
         if _is_content(lines[number]) and _indent(lines[number]) <= _indent(lines[start]):
             return number
@@ -182,7 +182,7 @@ def _end_of_block(lines: Sequence[str], start: int) -> int:
 
 
 def _odd_keys(text: str) -> int | None:
-    """Return the number of keys that have no value or are given twice, None if a text is not YAML."""
+    """Return the number of keys that are empty or duplicate, or None if a text is not YAML."""
     try:
         return _odd_below(yaml.compose(text, Loader=LOADER))
     except (yaml.YAMLError, RecursionError):

@@ -1,4 +1,4 @@
-"""Adopting an existing platform: ids and import files for the resources of a project, and their differences."""
+"""Adopts an existing platform: finds ids, writes import files for a project's resources, and shows differences."""
 
 from __future__ import annotations
 

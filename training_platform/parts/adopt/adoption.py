@@ -1,4 +1,4 @@
-"""The stacks of a repository in a project: import files, differences, and resources that no stack plans."""
+"""Compares a repository's stacks with a project: import files, differences, and resources that no stack plans."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, Stac
 
 @dataclass
 class AdoptedStack:
-    """A stack in a project.
+    """A stack and the resources of a project that it plans.
 
-    By path in the project, ``changes`` are the fields that its first update would change, ``unsaid`` those that no
-    stack file has. ``new`` are planned resources not found there.
+    ``changes`` and ``unsaid`` are keyed by path in the project. ``changes`` contains the fields that the first update
+    would change, ``unsaid`` the fields that no stack file sets. ``new`` lists planned resources that the project does
+    not have.
     """
 
     name: str
@@ -59,7 +60,7 @@ class AdoptedStack:
 
     @property
     def imports(self) -> dict[str, dict[str, Any]]:
-        """The content of its files for ``pulumi import`` by name, in the order of import.
+        """The content of the files for ``pulumi import``, keyed by name, in the order of import.
 
         The engine creates the providers of a file before their parents, so the parents have to exist already.
         """
@@ -73,9 +74,9 @@ class AdoptedStack:
 
 
 def stacks_to_adopt(workspace: Workspace, project: str, name: str) -> list[Stack]:
-    """Return a stack and, of an environment, its teams in the same project.
+    """Return a stack. If it is an environment, also return its teams in the same project.
 
-    Raises UserError for another name, a stack of another project, or a file with errors.
+    Raises UserError for an unknown name, a stack of another project, or a file with errors.
     """
     stack = workspace.stacks.get(name)
     if stack is None:
@@ -104,7 +105,7 @@ def planned_regions(resources: Iterable[StackResource]) -> set[str]:
 
 
 def compared(name: str, resources: Sequence[StackResource], contents: Contents) -> AdoptedStack:
-    """Return a stack with its planned resources that exist, and their differences."""
+    """Return a stack with the planned resources that exist, and their differences."""
     in_cloud = matches(resources, contents)
     stack = AdoptedStack(name, resources, matched=in_cloud | object_matches(resources, in_cloud, contents))
     for match in stack.matched.values():
@@ -123,11 +124,11 @@ def compared(name: str, resources: Sequence[StackResource], contents: Contents) 
 UNPLANNED_KINDS = (
     CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE, TENSORBOARD, REPOSITORY, SECRET, NETWORK,
 )  # fmt: skip
-"""Kinds whose resources are reported if no stack plans them: those that hold data, jobs or machines, and networks."""
+"""Kinds of resources to report if no stack plans them: those with data, jobs or machines, and networks."""
 
 
 class Unplanned(NamedTuple):
-    """A resource of a project that no stack plans; ``id`` is the one that ``pulumi import`` takes."""
+    """A resource of a project that no stack plans. ``id`` is its id for ``pulumi import``."""
 
     kind: str
     id: str
@@ -147,7 +148,7 @@ def unplanned(stacks: Sequence[AdoptedStack], contents: Contents) -> list[Unplan
 def lines(
     stacks: Sequence[AdoptedStack], unplanned_resources: Sequence[Unplanned], unread: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the lines of the report; ``unread`` has the reasons of unreadable lists."""
+    """Yield the lines of the report. ``unread`` contains the reasons why lists cannot be read."""
     yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
     for stack in stacks:
         yield f"{stack.name}: {len(stack.matched)} resources to import, {len(stack.new)} new"
@@ -173,7 +174,7 @@ def _fields(by_path: Mapping[str, Sequence[Difference]]) -> Iterator[str]:
 
 
 def _new(resources: Sequence[StackResource]) -> Iterator[str]:
-    """Yield the names of resources, or counts by kind for those whose creation loses nothing."""
+    """Yield the names of resources. For kinds whose creation cannot lose anything, yield only their number."""
     adding: list[str] = []
     objects: list[str] = []
     for resource in resources:
@@ -196,7 +197,7 @@ def _counted(kinds: Iterable[str]) -> str:
 
 
 def as_json(stack: AdoptedStack) -> dict[str, Any]:
-    """Return the report of a stack for programs."""
+    """Return the report of a stack as JSON data."""
     changes, unsaid = (
         [
             {

@@ -1,4 +1,4 @@
-"""``training-platform adopt``: import files and differences for the existing resources of a project."""
+"""``training-platform adopt``: writes import files for a project's existing resources, and prints differences."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def adopt(
 ) -> None:
     """Write the files that import a project's resources into the stacks that plan them.
 
-    Needs the extra `adopt`, and application default credentials unless with --local-cloud.
-    Prints changes of the first update by field, settings that no stack file can express, and resources that no stack
-    plans. Changes nothing in the project. Exit code 1: something would change or is not planned. 2: nothing could be
+    Needs the extra `adopt`, and application default credentials unless with --local-cloud. Prints each field that the
+    first update would change, settings that no stack file can express, and resources that no stack plans. Changes
+    nothing in the project. Exit code 1: something would change or is not planned. 2: the project or a file could not be
     read or written.
     """
     need("adopt", "adopt")  # before the imports, some of which need the extra
@@ -112,7 +112,7 @@ def adopt(
 
 
 def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, quiet: bool) -> None:
-    """Write all import files or none; overwriting existing files needs a flag or a confirmation."""
+    """Write either all import files or none. Overwriting existing files needs a flag or a confirmation."""
     from training_platform.checks.output import write_files
 
     texts = {name: json.dumps(content, indent=2) for stack in stacks for name, content in stack.imports.items()}
@@ -143,7 +143,7 @@ def adopt_state(imports: tuple[Path, ...]) -> None:
     """Correct a state after an import, between `pulumi stack export` and `pulumi stack import`.
 
     Removes inputs that the program ignores and the provider would refuse, and adds settings that no API returns. Reads
-    standard input, prints the state. Exit code 2: one of the files cannot be read.
+    the state from standard input, and prints the new one. Exit code 2: one of the files cannot be read.
     """
     need("adopt", "adopt-state")
     from training_platform.parts.adopt.import_file import is_export, is_import_file, settled

@@ -1,4 +1,4 @@
-"""Planned Kubernetes objects and Helm releases in a project's clusters, by a kubeconfig."""
+"""Finds planned Kubernetes objects and Helm releases in a project's clusters, with access from a kubeconfig."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKN
 
 
 class Standing(NamedTuple):
-    """An object in a cluster, with the provider's import id, ``namespace/name`` or ``name``."""
+    """An existing object in a cluster, with the provider's import id, ``namespace/name`` or ``name``."""
 
     id: str
     body: Json
@@ -30,14 +30,14 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterObjects:
-    """Reachable clusters by path; ``unread`` has the reasons of unreadable kinds, by cluster and kind."""
+    """Reachable clusters, keyed by path. ``unread`` gives the reason for each unreadable kind of a cluster."""
 
     apis: Mapping[str, ClusterApi] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     _kinds: dict[tuple[str, str], dict[str, tuple[ApiKind, bool]]] = field(default_factory=dict)
 
     def find(self, cluster: str, manifest: Json) -> Standing | None:
-        """Return the object of a planned manifest; a volume without a known name is found by its claim."""
+        """Return the object that a planned manifest describes. A volume with an unknown name is found by its claim."""
         api = self.apis[cluster]
         about = manifest["metadata"]
         try:
@@ -66,7 +66,7 @@ class ClusterObjects:
         return Standing(f"{namespace}/{body['metadata']['name']}".lstrip("/"), {**body, **told})
 
     def find_release(self, cluster: str, release: Json) -> Standing | None:
-        """Return a Helm release with its chart's version and values, from Helm's Secret."""
+        """Return a Helm release with its chart's version and its values, read from Helm's Secret."""
         namespace = release["namespace"]
         name = release["name"]
         selector = f"owner=helm,name={name},status=deployed"
@@ -79,13 +79,13 @@ class ClusterObjects:
 
 
 def planned_clusters(resources: Iterable[StackResource]) -> set[str]:
-    """Return the paths of the clusters that planned objects are in."""
+    """Return the paths of the clusters that contain planned objects."""
     providers = (resource for resource in resources if resource.type == KUBERNETES_PROVIDER)
     return {str(provider.inputs["clusterIdentifier"]) for provider in providers}
 
 
 def reach_clusters(paths: Iterable[str], kubeconfig: str) -> dict[str, ClusterApi]:
-    """Return the API of each cluster by path. Raises ClusterError if the kubeconfig lacks one."""
+    """Return the API of each cluster, keyed by path. Raises ClusterError if a cluster is not in the kubeconfig."""
     apis = {}
     for path in paths:
         _, project, _, location, _, name = path.split("/")
@@ -96,6 +96,6 @@ def reach_clusters(paths: Iterable[str], kubeconfig: str) -> dict[str, ClusterAp
 
 
 def _release(secret: Json) -> Json:
-    """Return Helm's record of a release: gzipped JSON in base64, encoded again by the Secret."""
+    """Decode Helm's record of a release: JSON, gzipped, in base64, which the Secret encodes in base64 again."""
     release = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
     return {"version": release["chart"]["metadata"]["version"], "values": release.get("config") or {}}

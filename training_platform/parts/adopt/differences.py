@@ -22,10 +22,10 @@ TABLE: dict[str, Any] = table(__file__, "unsaid.yaml")
 
 
 class Difference(NamedTuple):
-    """A field, by the API's name, that differs from a stack file.
+    """A field that differs from a stack file, with its name in the API.
 
-    ``planned`` is None where no field of a stack file has it: then it stays, or the provider resets it.
-    ``replaces`` is whether the change would replace the resource.
+    ``planned`` is None if the stack file has no such field. The value then stays, or the provider resets it.
+    ``replaces`` is True if the change would replace the resource.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
 def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Difference]:
     """Return the fields of a body that an update to ``planned`` would change, then those outside stack files.
 
-    Inputs whose changes the program ignores are left out, and so are fields that only the API writes.
+    Inputs whose changes the program ignores are left out, and so are output-only fields.
     """
     if planned.type == DASHBOARD:  # its only input is the whole body, as a string
         dashboard = json.loads(planned.inputs["dashboardJson"])
@@ -71,7 +71,7 @@ def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Differe
 
 
 def same(planned: Any, current: Any) -> bool:
-    """Whether an API treats two values as equal: numbers and strings, links and names, empty and false."""
+    """Return True if an API treats two values as equal: numbers and strings, links and names, empty and false."""
     if planned is UNKNOWN:
         return True
     if _is_list(planned) or _is_list(current):
@@ -103,7 +103,7 @@ def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tupl
 
 
 def _counterpart(entry: Json, candidates: Sequence[Json], *, single: bool) -> Json | None:
-    """Return the entry of a list that corresponds to another: with the same key, or the only one."""
+    """Return the entry of a list that corresponds to another one: it has the same key, or is the only one."""
     key = next((identity for identity in _IDENTITIES if identity in entry), None)
     if key is None or single:
         return next(
@@ -154,7 +154,7 @@ def _is_nothing(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """Return a scalar as string; false, zero and empty values become empty, since bodies omit them."""
+    """Return a scalar as a string. False, zero and empty values become "", since bodies omit them."""
     if value in (None, False, 0, "", "0"):
         return ""
     if isinstance(value, float) and value.is_integer():

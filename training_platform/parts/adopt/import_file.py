@@ -1,4 +1,4 @@
-"""The file for ``pulumi import --file``: a project's resources with the names and parents of the program."""
+"""The file for ``pulumi import --file``: a project's resources with their names and parents in the program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Key = tuple[str, str]
 def import_file(resources: Iterable[StackResource], matched: Mapping[Key, Match], below: Iterable[Key] = ()) -> Json:
     """Return the file's content: parent components first, then every resource with its id.
 
-    The parents of the resources in ``below`` are in it too, for files that are imported later.
+    It also contains the parents of the resources in ``below``, for files that are imported later.
     """
     plan = {resource.key: resource for resource in resources}
     importable = {key: plan[key] for key in plan if key in matched or not plan[key].custom}
@@ -32,7 +32,7 @@ def import_file(resources: Iterable[StackResource], matched: Mapping[Key, Match]
 
 
 def _parents(above: Mapping[Key, Key | None], keys: Iterable[Key]) -> set[Key]:
-    """Return the components above resources, at any height."""
+    """Return all ancestor components of the given resources."""
     parents: set[Key] = set()
     for key in keys:
         parent = above.get(key)
@@ -66,7 +66,7 @@ def _entry(planned: StackResource, names: Mapping[Key, str], matched: Mapping[Ke
 
 
 def _pinned(package: str) -> str:
-    """Return the version of a package that deployments pin; it may not be installed here."""
+    """Return the pinned version of a package. It is for deployments, and may not be installed here."""
     pins = (requirement.partition(";")[0].strip().split("==") for requirement in requires("training-platform") or ())
     return next(pin[1] for pin in pins if pin[0] == package)
 
@@ -74,7 +74,7 @@ def _pinned(package: str) -> str:
 def untold(planned: StackResource) -> dict[str, Any]:
     """Return the inputs that no API returns: the provider's own settings, labels, and the taints of a pool.
 
-    The API has further labels and taints, and the provider treats only those of the import file as its own.
+    The API returns more labels and taints. The provider manages only those in the import file.
     """
     field = root(planned.type)
     labels = labels_path(planned.type) or ()
@@ -92,10 +92,10 @@ def untold(planned: StackResource) -> dict[str, Any]:
 
 
 def _properties(planned: StackResource) -> list[str]:
-    """Return the inputs to import for a resource with ignored changes of some inputs.
+    """Return the inputs to import for a resource for which the program ignores changes of some inputs.
 
-    An import takes everything that the API returns. An input whose changes are ignored would keep it for good, and the
-    provider refuses some of it. Inputs that the import leaves out count as never set.
+    By default, an import includes everything that the API returns. An input with ignored changes would keep this value
+    permanently, although the provider refuses some values. Inputs that the import leaves out count as never set.
     """
     ignored = {path.partition(".")[0] for path in planned.options.get("ignoreChanges", ())}
     whole = {path for path in ignored if "[" not in path}
@@ -109,12 +109,12 @@ _LABELS = ("labels", "resourceLabels", "userLabels")
 
 
 def is_import_file(document: object) -> bool:
-    """Whether a JSON document is a list of resources for ``pulumi import``."""
+    """Return True if a JSON document is a list of resources for ``pulumi import``."""
     return isinstance(document, dict) and _are_rows(document.get("resources"), ("type", "name"))
 
 
 def is_export(document: object) -> bool:
-    """Whether a JSON document is the state of a stack, as ``pulumi stack export`` prints it."""
+    """Return True if a JSON document is a stack's state in the format of ``pulumi stack export``."""
     deployment = document.get("deployment") if isinstance(document, dict) else None
     return isinstance(deployment, dict) and _are_rows(deployment.get("resources", []), ("type", "urn"))
 
@@ -128,9 +128,9 @@ def _are_rows(rows: object, keys: tuple[str, str]) -> bool:
 def settled(state: Mapping[str, Any], imports: Mapping[str, Any]) -> tuple[Json, list[str]]:
     """Return a state with the values that the import did not set, and the names of changed resources.
 
-    Inputs whose changes the program ignores would hold values that the provider refuses, such as a cluster's
-    ``nodeConfig.windowsNodeConfig``: they are removed. Values that no API returns, such as settings of the provider,
-    are filled in: the first update would send them again unchanged.
+    Inputs with ignored changes are removed if their values would be refused by the provider, such as a cluster's
+    ``nodeConfig.windowsNodeConfig``. Values that no API returns, such as settings of the provider, are filled in, since
+    the first update would otherwise send them again unchanged.
     """
     rows = {_key(row["type"], row.get("logicalName", row["name"])): row for row in imports["resources"]}
     changed: list[str] = []
@@ -164,7 +164,7 @@ def _settled(resource: Json, row: Mapping[str, Any]) -> Json:
 
 
 def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
-    """Return an object as if the program had created it; the provider compares only the fields in ``__inputs``."""
+    """Return an object as if the program had created it. The provider compares only the fields in ``__inputs``."""
     outputs = dict(resource.get("outputs", {}))
     if _INPUTS in outputs:
         outputs[_INPUTS] = written
@@ -172,7 +172,7 @@ def _as_written(resource: Json, written: Mapping[str, Any]) -> Json:
 
 
 def _filled(outputs: Json, told: Mapping[str, Any]) -> Json:
-    """Return outputs with missing values filled in; the API's values stay."""
+    """Return outputs with missing values filled in. Values from the API are kept."""
     filled = dict(outputs)
     for key, value in told.items():
         there = filled.get(key)

@@ -1,4 +1,4 @@
-"""Matches of planned resources and existing ones, with their import ids."""
+"""Matches planned resources with existing ones, and determines their import ids."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _TOLD_BY: Mapping[str, tuple[str, ...]] = {
 
 
 class Match(NamedTuple):
-    """A planned resource with its references resolved, its import id, and its path in the project.
+    """A planned resource with resolved references, its import id, and its path in the project.
 
-    ``body`` is its API's answer, None for things that are not resources there.
+    ``body`` is the response of its API, or None if it is not a resource in the API.
     """
 
     planned: StackResource
@@ -48,7 +48,7 @@ class Match(NamedTuple):
 
 
 def matches(resources: Iterable[StackResource], contents: Contents) -> dict[tuple[str, str], Match]:
-    """Return the planned resources that exist in a project, by type and name, in the order of the plan."""
+    """Return the planned resources that exist in a project, keyed by type and name, in the order of the plan."""
     matched: dict[tuple[str, str], Match] = {}
     taken: set[str] = set()
     for resource in resources:
@@ -62,7 +62,7 @@ def matches(resources: Iterable[StackResource], contents: Contents) -> dict[tupl
 
 
 def _resolved(resource: StackResource, matched: Mapping[tuple[str, str], Match]) -> StackResource:
-    """Return a resource with the paths of the resources that it refers to, or ``a new KIND`` for missing ones."""
+    """Return a resource whose references are replaced by paths, or by ``a new KIND`` if the target does not exist."""
     inputs = dict(resource.inputs)
     for name, sources in resource.inputs_from.items():
         new = [
@@ -189,7 +189,7 @@ Matches = Mapping[tuple[str, str], Match]
 def object_matches(
     resources: Iterable[StackResource], in_cloud: Matches, contents: Contents
 ) -> dict[tuple[str, str], Match]:
-    """Return the planned objects that exist in clusters, by type and name, and their providers."""
+    """Return the planned objects that exist in clusters, and their providers, keyed by type and name."""
     clusters = ClusterObjects(contents.clusters, contents.unread)
     providers: dict[str, Match] = {}
     matched: dict[tuple[str, str], Match] = {}
@@ -210,7 +210,7 @@ def object_matches(
 
 
 def _provider(planned: StackResource, contents: Contents) -> Match | None:
-    """Return a provider of a reachable cluster; it needs no id, since the import creates it."""
+    """Return the provider of a reachable cluster. It needs no id, since the import creates it."""
     path = str(planned.inputs.get("clusterIdentifier"))
     endpoint = _at(contents.of(CLUSTER).get(path), _ENDPOINT)
     if path not in contents.clusters or not endpoint:
@@ -220,7 +220,7 @@ def _provider(planned: StackResource, contents: Contents) -> Match | None:
 
 
 def _known(planned: StackResource, matched: Matches) -> dict[str, Any]:
-    """Return an object's inputs with the namespace and account resolved from the plan."""
+    """Return an object's inputs. Its namespace and account are resolved with the plan."""
     deployed: dict[str, Any] = {}
     for source in (source for sources in planned.inputs_from.values() for source in sources if source in matched):
         if source[0] == NAMESPACE:
@@ -264,9 +264,9 @@ def current_values(planned: Any, current: Any) -> Any:
 
 
 def object_differences(planned: StackResource, body: Mapping[str, Any]) -> Iterator[Difference]:
-    """Yield the fields of an object or a release that an update to ``planned`` would change, then its other fields.
+    """Yield the fields of an object or release that an update to ``planned`` would change, then unplanned fields.
 
-    Other fields only of Kueue's objects: servers and controllers fill in most fields of all others.
+    Unplanned fields are only reported for Kueue's objects. In other objects, servers and controllers set most of them.
     """
     inputs = {key: planned.inputs.get(key) for key in body} if planned.type == RELEASE else planned.inputs
     for path, current, value in _changes(inputs, body):
@@ -278,7 +278,7 @@ def object_differences(planned: StackResource, body: Mapping[str, Any]) -> Itera
 
 
 def _beside(planned: Any, current: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values of an object that a plan lacks."""
+    """Yield the values of an object that are not in a plan."""
     if isinstance(current, Mapping):
         below = planned if isinstance(planned, Mapping) else {}
         for key, value in current.items():
@@ -302,7 +302,7 @@ def _changes(planned: Any, current: Any, path: str = "") -> Iterator[tuple[str, 
 
 
 def _same(planned: Any, current: Any) -> bool:
-    """Whether two values are equal, also as quantities: a server writes ``1Ti`` for ``1024Gi``."""
+    """Return True if two values are equal, also as quantities, since a server writes ``1Ti`` for ``1024Gi``."""
     if planned == current:
         return True
     from kubernetes.utils import quantity  # noqa: PLC0415 # the extra brings it

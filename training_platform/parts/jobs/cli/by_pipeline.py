@@ -1,7 +1,7 @@
-"""``--by-pipeline``: a command on a job on Vertex AI that a pipeline on main runs, started from a person's terminal.
+"""``--by-pipeline``: runs a command for a Vertex AI job in a pipeline on main, started from a user's terminal.
 
 The pipelines are `.github/workflows/jobs.yml` and the job `job` of `.gitlab-ci.yml`; `gh` or `glab` sends the requests.
-That a workflow and a pipeline take inputs was read on 2026-11-29; the rest of the requests is general knowledge, and
+It was read on 2026-11-29 that workflows and pipelines accept inputs. The rest of the requests is general knowledge, and
 neither service was tried.
 """
 
@@ -32,7 +32,7 @@ _OUTPUT = re.compile(r"^== job \w+\n(.*)^== exit code (\d+)$", re.MULTILINE | re
 
 
 class _Started(NamedTuple):
-    """A pipeline: its address for people, whether it has ended, and its log once it has."""
+    """A pipeline: its URL for people, whether it has ended, and its log after its end."""
 
     page: str
     ended: Callable[[], bool]
@@ -40,7 +40,7 @@ class _Started(NamedTuple):
 
 
 def by_pipeline(command: Callable[..., None]) -> Callable[..., None]:
-    """Add ``--by-pipeline`` to a command."""
+    """Add the option ``--by-pipeline`` to a command."""
 
     @wraps(command)
     def either(**options: Any) -> None:
@@ -59,7 +59,7 @@ def _keep(context: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _run(context: click.Context, options: dict[str, Any]) -> int:
-    """Start the pipeline, wait for it, print what its command printed, and return the command's exit code."""
+    """Start the pipeline, wait for its end, print the output of its command, and return the command's exit code."""
     _refuse_other_options(context)
     folder = repository(options["root"])
     inputs = {"command": str(context.info_name), "file": "", "run": options["run"] or ""}
@@ -80,7 +80,7 @@ def _run(context: click.Context, options: dict[str, Any]) -> int:
 
 
 def _refuse_other_options(context: click.Context) -> None:
-    """Exit if an option changes what a pipeline does; it takes a merged file or the name of a run, and nothing else."""
+    """Exit if there is another option, since the pipeline accepts only a merged file or the name of a run."""
     refused_options = [
         parameter.opts[0]
         for parameter in context.command.params
@@ -94,7 +94,7 @@ def _refuse_other_options(context: click.Context) -> None:
 
 
 def _merged_file(folder: Path, file: Path) -> str:
-    """Return a job file's path in the repository. Exits if the file, or what it uploads, is not that of main."""
+    """Return a job file's path in the repository. Exits if the file, or a file that it uploads, differs from main."""
     from training_platform.parts.jobs.job_file import job_source
 
     source = job_source(file, folder)
@@ -116,7 +116,7 @@ def _merged_file(folder: Path, file: Path) -> str:
 
 
 def _github(folder: Path, inputs: dict[str, str]) -> _Started:
-    """Start the workflow of GitHub."""
+    """Start the workflow on GitHub."""
     api = "repos/{owner}/{repo}/actions"
     request = secrets.token_hex(8)
     body = {"ref": "main", "inputs": {**inputs, "request": request}}
@@ -141,7 +141,7 @@ def _github(folder: Path, inputs: dict[str, str]) -> _Started:
 
 
 def _gitlab(folder: Path, inputs: dict[str, str]) -> _Started:
-    """Start the pipeline of GitLab."""
+    """Start the pipeline on GitLab."""
     pipeline = json.loads(_ask(folder, "glab", "projects/:id/pipeline", {"ref": "main", "inputs": inputs}))
     path = f"projects/:id/pipelines/{pipeline['id']}"
 
@@ -157,7 +157,7 @@ def _gitlab(folder: Path, inputs: dict[str, str]) -> _Started:
 
 
 def _ask(folder: Path, program: str, path: str, body: Any = None) -> str:
-    """Send a request to the service by its own command line, which knows the repository and the person's token."""
+    """Send a request with the service's own command line, which has the repository and the user's token."""
     if shutil.which(program) is None:
         name, address = {"gh": ("GitHub CLI", "cli.github.com"), "glab": ("GitLab CLI", "docs.gitlab.com/cli")}[program]
         fail(f"--by-pipeline needs {program}, the {name}, on PATH: {address}. Then run {program} auth login.")

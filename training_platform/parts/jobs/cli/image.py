@@ -1,4 +1,4 @@
-"""``training-platform image build``: an image for jobs, built and pushed to the repository of a team or environment."""
+"""``training-platform image build``: builds an image for jobs and pushes it to a team's or environment's repository."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ app = Commands("image", help="Container images for jobs.")
 
 Builder = Literal["docker", "buildah", "cloud-build"]
 PROGRAMS: Mapping[Builder, str] = {"docker": "docker", "buildah": "buildah"}
-"""The program on PATH that each builder needs. Cloud Build needs additional rights."""
+"""The program on PATH that each builder needs. Cloud Build needs additional permissions."""
 
 
 @app.command(
@@ -60,8 +60,9 @@ def build(
 ) -> None:
     """Build an image and push it to a repository; print its name with digest for job files.
 
-    Members push to their team's repository, with --team. docker and buildah build locally. With cloud-build gcloud
-    uploads the folder, and you need rights in Cloud Build that no stack grants. Exit code 2: not built.
+    Members push to their team's repository, with --team. docker and buildah build locally. With cloud-build, gcloud
+    uploads the folder, and you need permissions in Cloud Build that no stack grants. Exit code 2: the image was not
+    built.
     """
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs.images import by_digest, commands, image_name, repository_of
@@ -88,7 +89,7 @@ def build(
 
 
 def _run(command: list[str]) -> str:
-    """Run a command, copy its output to standard error, and return it. Exits if the command fails."""
+    """Run a command, copy its output to standard error, and return the output. Exits if the command fails."""
     say(f"$ {shlex.join(command)}", err=True)
     printed = ""
     try:

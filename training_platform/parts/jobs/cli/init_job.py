@@ -1,4 +1,4 @@
-"""``training-platform init job``: a first job file."""
+"""``training-platform init job``: writes a first job file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def init_job(
     machine_type: str | None,
     root: Path | None,
 ) -> None:
-    """Write jobs/TEAM/NAME.yaml. Exit code 2: not written."""
+    """Write jobs/TEAM/NAME.yaml. Exit code 2: the file was not written."""
     from training_platform.config.reading.clock import today
     from training_platform.config.workspace import read_workspace
     from training_platform.parts.jobs import first_file
@@ -85,9 +85,9 @@ def init_job(
 
 
 def _shares(team: Team, workspace: Workspace, limits: Snapshot | None, *, both: bool) -> list[tuple[str, str]]:
-    """Return a team's shares as cluster and flavor. Ends the command if there are none.
+    """Return a team's shares as pairs of cluster and flavor. Exits if there are none.
 
-    A job for ``both`` targets has one image, so accelerators that Vertex AI offers too come first.
+    A job for ``both`` targets has one image, so accelerators that Vertex AI also offers come first.
     """
     from training_platform.parts.jobs import first_file
 
@@ -115,7 +115,7 @@ def _flavor_of(team: Team, cluster: str, name: str, workspace: Workspace) -> Fla
 
 
 def _team_of(name: str, home: str, teams: Collection[str]) -> str:
-    """Return the team of a new job, TEAM/NAME; ends the command where no job can have that name."""
+    """Return the team in a new job's name, TEAM/NAME. Exits if no job can have this name."""
     from training_platform.catalog.nearest import find_nearest
     from training_platform.parts.jobs.job_file import JOB_NAME, JOB_NAMES
 

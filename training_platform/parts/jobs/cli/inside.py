@@ -1,4 +1,4 @@
-"""``training-platform job exec|port-forward|top``: access to the containers of a run on GKE by kubectl."""
+"""``training-platform job exec|port-forward|top``: access to the containers of a run on GKE with kubectl."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _team = click.option("--team", help="The team that owns the run.")
 
 
 class _BeforeDashes(click.Command):
-    """A command that runs another one, whose options people forget to put after ``--``."""
+    """A command that runs another program, whose options have to follow ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UsageError, which says where the other command's options are."""
+        """Parse the arguments. If ``--`` is missing, raise UsageError with an explanation."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -50,9 +50,9 @@ class _BeforeDashes(click.Command):
 @_team
 @access_options
 def execute(run: str, command: tuple[str, ...], node: int, **chosen: Any) -> None:
-    """Run a command, or a shell, in a container of a run on GKE, with the variables of its program.
+    """Run a command or a shell in a container of a run on GKE, with the environment variables of its program.
 
-    Needs kubectl, and the extra `jobs`. The exit code is the command's.
+    Needs kubectl, and the extra `jobs`. The exit code is that of the command.
     """
     pod, kubectl = _pod(run, node, RunsOptions(**chosen))
     words = [*kubectl, "exec", "-it" if sys.stdin.isatty() else "-i", pod["metadata"]["name"]]
@@ -78,7 +78,7 @@ def port_forward(run: str, ports: tuple[str, ...], node: int, **chosen: Any) -> 
 @run_argument
 @of_a_run_options
 def top(run: str, **chosen: Any) -> None:
-    """Show how busy the accelerators of a run on GKE are, by `nvidia-smi` or `tpu-info` in its containers.
+    """Show how busy the accelerators of a run on GKE are, with `nvidia-smi` or `tpu-info` in its containers.
 
     Needs kubectl, and the extra `jobs`. Exit code 2: a container did not answer.
     """
@@ -132,7 +132,7 @@ def _pod(run: str, node: int, options: RunsOptions) -> tuple[dict[str, Any], lis
 
 
 def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the running pods of a run by number, and a kubectl command with its cluster and namespace."""
+    """Return the running pods of a run, ordered by number, and a kubectl command for its cluster and namespace."""
     from training_platform.clients.kubernetes_api import PODS, context_in
     from training_platform.parts.jobs.runs.on_gke import JOBSET_LABEL
 
@@ -166,7 +166,7 @@ def _container() -> list[str]:
 
 
 def _launched(pod: dict[str, Any]) -> list[str]:
-    """Return the launcher of a container, if any, which gives the command the program's secrets and variables."""
+    """Return the container's launcher, if any. It gives a command the secrets and variables of the program."""
     from training_platform.resources.launcher import PLAN_VARIABLE
 
     _, name = _container()

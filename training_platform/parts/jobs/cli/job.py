@@ -1,4 +1,4 @@
-"""``training-platform job render|check|cost|usage``: job files, and teams' chip-hours."""
+"""``training-platform job render|check|cost|usage``: commands for job files and for teams' chip-hours."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help=
 def render(
     file: Path, *, target: TargetName | None, output_format: Format, today: str | None, root: Path | None
 ) -> None:
-    """Print a job as submitted: a JobSet, or the body of a Vertex AI CustomJob, as YAML or JSON.
+    """Print a job in the form that is submitted: a JobSet, or the body of a Vertex AI CustomJob, as YAML or JSON.
 
-    Findings and charges to quotas are printed on standard error. Exit code 1: the job has errors. 2: it could not be
-    read or rendered.
+    Findings and quota charges are printed on standard error. Exit code 1: the job has errors. 2: it could not be read
+    or rendered.
     """
     from training_platform.config.reading.clock import today as clock
     from training_platform.parts.jobs.render import render_job
@@ -152,7 +152,7 @@ def check(
 
 
 def _say_notes(paths: Iterable[Path], folder: Path, workspace: Workspace, day: date) -> None:
-    """Print the notes about job files; those that cannot be read were reported before."""
+    """Print the notes about job files. Files that cannot be read were reported before."""
     from training_platform.config.reading.finding import others_go_on
     from training_platform.config.reading.source import UnreadableError
     from training_platform.parts.jobs.job_checks import notes_of_file
@@ -176,10 +176,10 @@ def cost(
     *, file: Path | None, target: TargetName | None, team: str | None, environment: str | None, month: str | None,
     output_format: Format, today: str | None, root: Path | None,
 ) -> None:  # fmt: skip
-    """Print a job's cost at list prices, for each provisioning model: per hour, and for the longest run.
+    """Print a job's cost at list prices for each provisioning model: per hour, and for the maximum run time.
 
-    Every sum is a lower bound: the output names the omissions. With --team, print what a team used in a month, by the
-    ledger that `job usage` writes. Exit code 1: the job has errors. 2: it could not be read.
+    Every sum is a lower bound, and the output lists the costs that it omits. With --team, print a team's use in a
+    month, from the ledger that `job usage` writes. Exit code 1: the job has errors. 2: it could not be read.
     """
     from training_platform.config.reading.clock import today as clock
 
@@ -261,9 +261,9 @@ def usage(
     """Read the chip-hours of teams in this and the last month into stacks/usage/, and print the required holds.
 
     Needs the extra `jobs`, application default credentials, and `roles/monitoring.viewer` in the environment's project.
-    Standard output is a patch to team files for `git apply`: it adds `hold` for teams that have used up
-    `monthly_chip_hours`, and its end where a new month has begun. Standard error has budgets that are 80% used. Exit
-    code 2: an environment could not be read, or series of one queue disagree; no file was written.
+    Standard output is a patch to team files for `git apply`. It adds `hold` for teams that have used up
+    `monthly_chip_hours`, and removes it when a new month has begun. Standard error lists budgets that are 80% used.
+    Exit code 2: an environment could not be read, or the series of one queue disagree; no file was written.
     """
     from dataclasses import replace
     from datetime import UTC, datetime, time
@@ -305,9 +305,9 @@ def usage(
 
 
 def _hours_by_month(home: Environment, name: str, month: str, now: datetime, endpoint: str | None) -> dict[str, Hours]:
-    """Return the chip-hours of an environment's teams in a month and the one before, as far as it had clusters then.
+    """Return the chip-hours of an environment's teams in a month and the month before, if it had clusters then.
 
-    Raises UserError if series of one queue disagree, and GoogleError.
+    Raises UserError if the series of one queue disagree. Raises GoogleError.
     """
     from training_platform.clients.google_services import prometheus
     from training_platform.quota import chip_hours
@@ -326,7 +326,7 @@ def _hours_by_month(home: Environment, name: str, month: str, now: datetime, end
 
 
 def print_findings(findings: Iterable[Finding], *, err: bool = False) -> None:
-    """Print findings, in the order of the file."""
+    """Print findings in the order of the file."""
     for finding in sorted(findings, key=lambda row: (row.file or "", row.position or (0, 0))):
         subject, _, advice = str(finding).partition("\n")
         line = f"{finding.severity} {subject}  [{finding.rule}]"

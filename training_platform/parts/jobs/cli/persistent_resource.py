@@ -1,4 +1,4 @@
-"""``training-platform persistent-resource``: idle persistent resources and their cost, and a restart of their VMs."""
+"""``training-platform persistent-resource``: lists idle persistent resources and their cost, and restarts their VMs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
     """Print persistent resources with state, VMs in use and cost, for people and for a nightly alert.
 
     Needs application default credentials. Exit code 1: a resource is idle, or older than 30 days, after which Google
-    advises a new one. 2: no answer.
+    recommends a new one. 2: Vertex AI did not answer.
     """
     from datetime import UTC, datetime
 
@@ -66,9 +66,9 @@ def list_resources(stack: str | None, local_cloud: str | None, root: Path | None
 @local_cloud_option
 @root_option
 def reboot(stack: str, name: str, local_cloud: str | None, root: Path | None) -> None:
-    """Restart the idle VMs of a persistent resource; pools that scale restart with their fewest VMs.
+    """Restart the idle VMs of a persistent resource. Pools with autoscaling restart with their minimum number of VMs.
 
-    Needs application default credentials. Exit code 2: Vertex AI refuses, or does not answer.
+    Needs application default credentials. Exit code 2: Vertex AI refused the request or did not answer.
     """
     from training_platform.catalog.nearest import find_nearest
 
@@ -81,7 +81,7 @@ def reboot(stack: str, name: str, local_cloud: str | None, root: Path | None) ->
 
 
 def _teams(root: Path | None) -> dict[str, tuple[Team, Environment]]:
-    """Return the stacks of teams."""
+    """Return the teams with their environments, keyed by stack."""
     from training_platform.config.workspace import read_workspace
 
     need("jobs", "Asking Vertex AI")
