@@ -1,4 +1,4 @@
-"""Findings about a job on any target: a command that nobody starts, fields that exclude each other, secrets."""
+"""Findings about a job on any target: a missing command, fields that exclude each other, secrets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOB_RETRY_ON = job_rule(
 
 
 def job_findings(job: ResolvedJob) -> list[Finding]:
-    """Return the findings about a valid job file that hold on any target."""
+    """Return the findings about a valid job file that do not depend on the target."""
     return located(_drafts(job))
 
 
@@ -49,7 +49,7 @@ JOB_COMMAND = job_rule(
 
 
 def _without_command(job: ResolvedJob) -> Iterator[Draft]:
-    """Find fields that need the launcher, in a job that leaves its command to the image."""
+    """Find fields that need the launcher, in a job that uses the image's own command."""
     spec = job.spec
     if spec.source or spec.command:
         return
@@ -77,7 +77,7 @@ JOB_OUTPUT = job_rule(
 
 
 def _without_output(job: ResolvedJob) -> Iterator[Draft]:
-    """Find fields that write below output, in a job that has none."""
+    """Find fields that write below the output, in a job without output."""
     spec = job.spec
     if spec.output:
         yield from _unmounted_output(job)
@@ -93,7 +93,7 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
 
 
 def _unmounted_output(job: ResolvedJob) -> Iterator[Draft]:
-    """Find a program of PyTorch on GKE that has its output only as a URL: torch.save makes a local folder of it."""
+    """Find a PyTorch program on GKE that gets its output only as a URL, which torch.save treats as a local folder."""
     spec = job.spec
     if spec.gke is None or not starts_torch(job):
         return
@@ -105,7 +105,7 @@ def _unmounted_output(job: ResolvedJob) -> Iterator[Draft]:
 
 
 def _nothing_to_resume_from(job: ResolvedJob) -> Iterator[Draft]:
-    """Find a job on spot VMs that keeps no checkpoint: each interruption begins it again."""
+    """Find a job on spot VMs that keeps no checkpoint, so that each interruption restarts it from the beginning."""
     spec = job.spec
     on_gke = job.flavor is not None and job.flavor.capacity == "spot"
     on_vertex = spec.vertex is not None and spec.vertex.capacity == "spot"
@@ -124,9 +124,9 @@ JOB_IMAGE_TAG = job_rule(
 
 
 def _tag(job: ResolvedJob) -> Iterator[Draft]:
-    """Find an image with a tag that moves with each release: pods that start later may run another program.
+    """Find an image tag that moves with each release. Pods that start later may then run another program.
 
-    The prebuilt images of Vertex AI, which a job with source gets by default, have no other tag.
+    The prebuilt images of Vertex AI, which a job with ``source`` uses by default, have only such tags.
     """
     source = job.spec.source
     name = (source.image if source else job.spec.image) or ""
@@ -150,7 +150,7 @@ JOB_SWEEP = gke_rule(
 
 
 def _sweep(job: ResolvedJob) -> Iterator[Draft]:
-    """Say how many runs a sweep has, and warn of many."""
+    """Report the number of runs of a sweep, and warn if there are many."""
     if job.spec.sweep is None:
         return
     size = job.spec.sweep.size
@@ -178,7 +178,7 @@ JOB_SECRET = job_rule(
 
 
 def _secrets_in_env(job: ResolvedJob) -> Iterator[Draft]:
-    """Find a token in a job's plain variables, which everybody who reads the repository or the job sees."""
+    """Find a token in a job's plain variables, which everybody can see who can read the repository or the job."""
     spec = job.spec
     for name, value in spec.env.items():
         if _TOKEN.match(value) or (_SECRET_NAME.search(name) and not _HARMLESS.match(value)):
@@ -211,7 +211,7 @@ JOB_MEMORY = job_rule(
 
 
 def _shared_memory(job: ResolvedJob) -> Iterator[Draft]:
-    """Find shared memory that is larger than the memory, or none for data loaders, which need it."""
+    """Find shared memory larger than the memory, or no shared memory for data loaders, which need it."""
     size = job.spec.shared_memory_gib
     memory = job.spec.memory_gib
     if size and memory and size > memory:

@@ -1,9 +1,9 @@
-"""A job's container, in the parts that Kubernetes and Vertex AI share: image, command, variables, mounts, source.
+"""The parts of a job's container that Kubernetes and Vertex AI share: image, command, variables, mounts, source.
 
-On GKE every program with a ``command`` starts by a launcher, which first fetches secrets and source, then waits for the
-program and sees that a stopped one does not count as done; on Vertex AI only those that need it. The launcher is one
-Python file without dependencies, run by the container's own Python: the image needs ``python3``. A job without a
-``command`` runs its image's own, which this project cannot know.
+On GKE, a launcher starts every program with a ``command``. It first fetches secrets and source, then waits for the
+program, and ensures that a stopped program does not count as successful. On Vertex AI, only programs that need the
+launcher use it. The launcher is one Python file without dependencies, run by the container's own Python, so the image
+needs ``python3``. A job without a ``command`` runs the command of its image, which this project cannot know.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ PROFILE_VARIABLE = "PROFILE_URI"
 LOADERS_VARIABLE = "DATA_LOADERS"
 ON_GKE: Final = "image"
 ON_VERTEX: Final = "imageUri"
-"""The keys of a container's image."""
+"""The keys for a container's image on each platform."""
 
 
 class Launch(NamedTuple):
-    """The launcher's work for a program beside secrets and source.
+    """The launcher's tasks for a program in addition to secrets and source.
 
-    It fills in the variables ``nodes``, restarts a program that fails up to ``restarts`` times, and sets the variables
-    that a shell ``script`` on the node exports. ``on_gke`` it has the work of process 1: it forwards signals, and a
-    program that ends with 0 after one has not succeeded.
+    It replaces placeholders in the variables ``nodes``, restarts a failed program up to ``restarts`` times, and sets
+    the variables that a shell ``script`` on the node exports. If ``on_gke``, it also acts as process 1: it forwards
+    signals, and a program that ends with 0 after a signal has not succeeded.
     """
 
     nodes: Mapping[str, str] = {}
@@ -47,9 +47,10 @@ class Launch(NamedTuple):
 def container(
     job: ResolvedJob, image_key: str, platform: Mapping[str, Any] | None = None, *, restarts: int = 0, script: str = ""
 ) -> dict[str, Any]:
-    """Return image, command, arguments and variables; ``image_key`` is the image's key on the platform.
+    """Return image, command, arguments and variables. ``image_key`` is the image's key on the platform.
 
-    ``platform`` has further variables; the job's own win over them. The launcher fills in those of this run's nodes.
+    ``platform`` contains additional variables; the job's own variables override them. The launcher fills in the
+    variables that depend on the nodes of this run.
     """
     launch = Launch(at_run_time(platform or {}), restarts, script=script, on_gke=image_key == ON_GKE)
     command, args = argv(job, launch)
@@ -64,13 +65,13 @@ def container(
 
 
 def named(variables: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return variables as both platforms list them; a value other than a string refers to a field of the pod."""
+    """Return variables in the list format of both platforms. A non-string value refers to a field of the pod."""
     rows = variables.items()
     return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in rows]
 
 
 def variables(job: ResolvedJob) -> dict[str, str]:
-    """Return the container's variables for output, mounts and data loaders, and the job's own, which win."""
+    """Return the variables for output, mounts and data loaders. The job's own variables override them."""
     uri = output_uri(job)
     output = {OUTPUT_VARIABLE: uri} if uri else {}
     profile = {PROFILE_VARIABLE: f"{uri}/profile/"} if uri and job.spec.profiler else {}
@@ -79,9 +80,9 @@ def variables(job: ResolvedJob) -> dict[str, str]:
 
 
 def image(job: ResolvedJob) -> str:
-    """Return the image of the job or of its source; default: Vertex AI's prebuilt image for the job's accelerator.
+    """Return the image of the job or of its source. The default is Vertex AI's prebuilt image for its accelerator.
 
-    The accelerator is the one on GKE if the job has both targets.
+    If the job has both targets, this is the accelerator on GKE.
     """
     source = job.spec.source
     if source is None:
@@ -97,7 +98,7 @@ def image(job: ResolvedJob) -> str:
 
 
 def launched(job: ResolvedJob, launch: Launch) -> bool:
-    """Whether the container needs the launcher, before its program starts or after it ends.
+    """Return True if the container needs the launcher, before its program starts or after it ends.
 
     ``launch`` is ignored for a job without a command.
     """
@@ -123,7 +124,7 @@ def module(job: ResolvedJob) -> str:
 
 
 def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
-    """Return the variable with the launcher's plan; empty if it only waits for the program."""
+    """Return the variable with the launcher's plan, or nothing if the launcher only waits for the program."""
     if not launched(job, launch):
         return {}
     folder = job.spec.source and job.spec.source.folder
@@ -147,7 +148,7 @@ def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
 
 
 def python_index(job: ResolvedJob) -> str | None:
-    """Return the address of the environment's Python repository for a job with source to install."""
+    """Return the URL of the environment's Python repository, if the job has source to install."""
     location = job.environment.python_repository
     if location is None or job.spec.source is None:
         return None
@@ -160,7 +161,7 @@ NFS: Final = "/mnt/nfs"  # where Vertex AI mounts file shares; buckets are at /g
 
 
 def fixed_path(job: ResolvedJob, mount: Mount) -> str:
-    """Return the mount's path on Vertex AI, which cannot be changed, and on GKE unless the mount has a ``path``.
+    """Return the default path of a mount. It is fixed on Vertex AI; on GKE the mount's ``path`` overrides it.
 
     Source: Vertex AI docs, NFS mounts and Cloud Storage as a mounted file system, read 2026-08-22.
     """
@@ -184,13 +185,13 @@ def mount_path(job: ResolvedJob, mount: Mount) -> str:
 
 
 def share_folder(job: ResolvedJob, directory: str) -> str:
-    """Return a directory's folder in the volume of its claim; empty if the whole share is the team's."""
+    """Return the folder of a directory in its claim's volume, or "" if the whole share belongs to the team."""
     spec = job.team.directories[directory]
     return directory if spec.of_folder(job.environment.filestore[spec.filestore]) else ""
 
 
 def mount_variables(job: ResolvedJob) -> dict[str, str]:
-    """Return ``MOUNT_<NAME>`` for each mount, ``DATA_SET_<NAME>`` as in notebooks, and the variables of caches."""
+    """Return ``MOUNT_<NAME>`` for each mount, ``DATA_SET_<NAME>`` as in notebooks, and the variables for caches."""
     paths = {mount.name: mount_path(job, mount) for mount in job.spec.mounts}
     values = {f"MOUNT_{name.upper().replace('-', '_')}": path for name, path in paths.items()}
     for mount in job.spec.mounts:
@@ -210,7 +211,7 @@ def output_uri(job: ResolvedJob) -> str | None:
 
 
 def output_variables(job: ResolvedJob) -> dict[str, str]:
-    """Return the variables that Vertex AI derives from the output's folder, so that GKE can set them too.
+    """Return the variables that Vertex AI derives from the output's folder. On GKE, we set them ourselves.
 
     Source: Vertex AI docs, environment variables of custom training, read 2026-08-22.
     """

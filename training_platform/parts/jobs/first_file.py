@@ -22,13 +22,13 @@ def head(environment: str, image: str) -> str:
 
 
 def on_gke(cluster: str, flavor: Flavor) -> str:
-    """Return a target on one flavor: one slice, or one VM."""
+    """Return a target with one slice or one VM of a flavor."""
     count = "slices" if flavor.accelerator.kind == "tpu" else "nodes"
     return f"gke:\n  cluster: {cluster}\n  flavor: {flavor.name}\n  {count}: 1\n"
 
 
 def on_vertex(region: str, machine_type: str) -> str:
-    """Return a target on Vertex AI: one VM, or a TPU's smallest slice."""
+    """Return a target on Vertex AI with one VM, or with the smallest slice of a TPU."""
     machine = MACHINE_TYPES[machine_type]
     boots = DEFAULT_DISK in machine.boot_disk_types
     return "".join(
@@ -43,8 +43,8 @@ def on_vertex(region: str, machine_type: str) -> str:
 def vertex_machines(like: Flavor | None = None, limits: Snapshot | None = None) -> list[str]:
     """Return the machine types with accelerators on Vertex AI that suit a first job.
 
-    Machine types of the flavor's kind (TPU or GPU) come first, since a job has one image for both of its targets; among
-    them, those with quota for a VM in some region.
+    Machine types of the flavor's kind (TPU or GPU) are first, since a job has one image for both targets. Among these,
+    machine types with quota for a VM in some region are first.
     """
     names = [
         name
@@ -65,7 +65,7 @@ def granted_kinds(limits: Snapshot | None) -> set[str]:
 
 
 def _granted(machine_type: str, limits: Snapshot | None) -> set[str]:
-    """Return the regions with quota for an on-demand VM on Vertex AI; all regions if no limit is known."""
+    """Return the regions with quota for an on-demand VM on Vertex AI, or all regions if no limit is known."""
     machine = MACHINE_TYPES[machine_type]
     regions = vertex_regions(machine_type)
     support = machine.accelerator.vertex if machine.accelerator else None
@@ -77,7 +77,7 @@ def _granted(machine_type: str, limits: Snapshot | None) -> set[str]:
 
 
 def vertex_regions(machine_type: str, near: Collection[str] = (), limits: Snapshot | None = None) -> list[str]:
-    """Return the regions in which Vertex AI trains on a machine type: those with quota first, then those nearby."""
+    """Return the regions in which Vertex AI trains on a machine type: those with quota first, then nearby ones."""
     accelerator = MACHINE_TYPES[machine_type].accelerator
     support = accelerator.vertex if accelerator else None
     regions = support.regions if support else ()

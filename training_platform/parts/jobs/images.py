@@ -23,7 +23,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class Repository(NamedTuple):
-    """A Docker repository of Artifact Registry, ``HOST/PROJECT/REPOSITORY``, and its project."""
+    """A Docker repository of Artifact Registry, as ``HOST/PROJECT/REPOSITORY``, and its project."""
 
     path: str
     project: str
@@ -60,7 +60,7 @@ def image_name(repository: Repository, name: str, tag: str) -> str:
 
 
 def commands(builder: str, image: str, folder: Path, project: str) -> list[list[str]]:
-    """Return the commands that build and push an image; the last one prints its name by digest, or the digest."""
+    """Return the commands that build and push an image. The last one prints its name with digest, or the digest."""
     if builder == "cloud-build":
         described = ["artifacts", "docker", "images", "describe", image, "--project", project]
         return [
@@ -74,9 +74,9 @@ def commands(builder: str, image: str, folder: Path, project: str) -> list[list[
 
 
 def by_digest(image: str, printed: str) -> str:
-    """Return an image by the digest that the last of the commands printed. Raises UserError without a digest.
+    """Return an image's name with the digest that the last command printed. Raises UserError if there is none.
 
-    A tag can be moved, a digest cannot: nodes pull the same program at every start.
+    A tag can be moved, but a digest cannot, so nodes pull the same program at every start.
     """
     digest = _DIGEST.search(printed)
     if digest is None:

@@ -1,6 +1,6 @@
-"""Judges jobs: the findings and notes about a job file's targets, their charges to quotas, and the rights they need.
+"""Checks jobs: findings and notes about a job file's targets, their quota charges, and the permissions they need.
 
-Imports that only one target needs are inside functions: importing both would be a third of the time of a rendering.
+Imports that only one target needs are inside functions, since importing both would take a third of the rendering time.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """The findings about a job on one of its targets, and notes about its requests if none is an error."""
+    """The findings about a job on one of its targets. If none is an error, also notes about its requests."""
 
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
-        """Whether a finding is an error."""
+        """Whether one of the findings is an error."""
         return any(finding.severity == "error" for finding in self.findings)
 
 
 def judge_folder(stacks: CheckedStacks) -> tuple[list[Finding], list[str]]:
     """Return the errors and warnings about a repository's job files, and sentences about unreadable ones.
 
-    Notes are for the owner of a file, who runs ``job check``, but for those about what could not be judged.
+    Notes are left out, since they are for the owner of a file, who runs ``job check``. Notes about things that could
+    not be checked are included.
     """
     findings, unreadable = check_jobs(job_files(stacks.root), stacks.root, stacks.workspace, stacks.today, stacks)
     return [finding for finding in findings if finding.severity != "note" or finding.unjudged], unreadable
@@ -53,7 +54,10 @@ def judge_folder(stacks: CheckedStacks) -> tuple[list[Finding], list[str]]:
 def check_jobs(
     paths: Iterable[FilePath], root: FilePath, workspace: Workspace, today: date, stacks: CheckedStacks | None = None
 ) -> tuple[list[Finding], list[str]]:
-    """Return the findings about job files, and sentences about unreadable ones; ``stacks`` are checked with them."""
+    """Return the findings about job files, and sentences about unreadable ones.
+
+    ``stacks`` are the stacks that were checked with them.
+    """
 
     @cache
     def quotas() -> Quotas:
@@ -75,9 +79,9 @@ def check_jobs(
 def check_job(
     path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Callable[[], Quotas] | None = None
 ) -> tuple[Finding, ...]:
-    """Return the findings about a job file: about each place and target, and rights that no stack grants.
+    """Return the findings about a job file: about each place and target, and about permissions that no stack grants.
 
-    ``quotas`` returns those that several files share. Raises UnreadableError.
+    ``quotas`` returns the quotas that several files share. Raises UnreadableError.
     """
     from training_platform.parts.jobs.submission_rights import rights_findings
 
@@ -97,7 +101,7 @@ def check_job(
 def judge(
     job: ResolvedJob, target: Target, today: date, quotas_of_all: Callable[[], Quotas] | None = None
 ) -> Judgement:
-    """Return findings and notes about one of a job's targets; ``quotas_of_all`` returns quotas shared by all jobs.
+    """Return findings and notes about one of a job's targets. ``quotas_of_all`` returns quotas that all jobs share.
 
     Raises UnreadableError for a broken quota snapshot.
     """
@@ -134,7 +138,7 @@ def judge(
 
 
 def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: date) -> list[str]:
-    """Return notes about a job's requests on each of its targets without errors. Raises UnreadableError."""
+    """Return notes about a job's requests on each target that has no errors. Raises UnreadableError."""
     source = job_source(path, root)
     notes = []
     for job, at_targets, _ in parse_places(source, workspace):
@@ -146,7 +150,7 @@ def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: d
 
 
 def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
-    """Return the most of each quota that stacks and any single job without errors need together.
+    """Return the maximum of each quota that the stacks and any one job without errors need together.
 
     Raises UnreadableError.
     """
@@ -173,7 +177,7 @@ def targets(job: ResolvedJob) -> list[Target]:
 
 
 def chosen_target(job: ResolvedJob, target: Target | None) -> Target:
-    """Return the target if the job has it, or the job's only target if it is None. Raises UserError."""
+    """Return ``target`` if the job has it. If it is None, return the job's only target. Raises UserError."""
     available = targets(job)
     if target is None and len(available) > 1:
         raise UserError(f"{job.source.file} can run on {' and on '.join(available)}: say which with --target.")

@@ -1,4 +1,4 @@
-"""A job's cost at list prices: per hour, and for its longest run, for each provisioning model of its machines."""
+"""A job's cost at list prices: per hour, and for its maximum run time, for each provisioning model of its machines."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LEFT_OUT: Mapping[Target, tuple[str, ...]] = {
     "gke": ("disks", "storage", "network"),
     "vertex": ("disks", "storage", "network", "Vertex AI's own fee"),
 }
-"""Costs that no sum includes, so every sum is a lower bound; the catalogue lacks the price of Vertex AI's own fee."""
+"""Costs that no sum includes, so every sum is a lower bound. The catalogue has no price for Vertex AI's own fee."""
 
 
 class Machines(NamedTuple):
-    """VMs of one type that a job has at a time, with their attached GPUs."""
+    """VMs of one type that a job has at the same time, with their attached GPUs."""
 
     machine_type: str
     vms: int
@@ -47,15 +47,15 @@ _MEANS: Mapping[ChargedCapacity, str] = {
 
 
 _Rows = tuple[tuple[MachineType, int], ...]
-"""Machine types of the catalogue, with numbers of VMs."""
+"""Machine types of the catalogue, each with a number of VMs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobCost:
-    """The cost of a job; ``hours`` is its longest run, None without a limit, ``an_hour`` by provisioning model.
+    """The cost of a job. ``hours`` is its maximum run time, or None. ``an_hour`` is keyed by provisioning model.
 
-    A sweep has ``trials``, ``parallel`` of them at a time. Machines and ``an_hour`` are those of one trial; the longest
-    run is that of all trials.
+    A sweep has ``trials``, of which ``parallel`` run at the same time. The machines and ``an_hour`` are for one trial.
+    The cost of the longest run is for all trials.
     """
 
     target: Target
@@ -73,12 +73,12 @@ class JobCost:
     paid_already: str = ""  # the persistent resource, which costs the same without the job
 
     def longest_run(self, capacity: ChargedCapacity) -> float | None:
-        """Return USD of the longest run; None if no price is known, or the run has no limit."""
+        """Return the cost in USD for the maximum run time, or None without a price or a limit of the run time."""
         cost = self.an_hour[capacity]
         return None if self.hours is None or not _has_sum(cost) else cost.maximum * self.hours * self.trials
 
     def as_json(self) -> dict[str, Any]:
-        """Return the cost for programs."""
+        """Return the cost as JSON data."""
         at_least_usd = {}
         for capacity, cost in self.an_hour.items():
             longest_run = self.longest_run(capacity)
@@ -106,9 +106,9 @@ class JobCost:
 def cost_of_file(
     path: FilePath, root: FilePath, target: Target | None, today: date
 ) -> tuple[list[JobCost], tuple[Finding, ...]]:
-    """Return the costs of a job file's places, none if it has errors about anything but quotas.
+    """Return the costs for each place in a job file, or none if it has errors that are not about quotas.
 
-    Raises UnreadableError and UserError.
+    Raises UnreadableError or UserError.
     """
     book, wrong = read_own_prices(root)
     chosen: list[tuple[Target, ResolvedJob]] = []
@@ -129,7 +129,7 @@ def cost_of_file(
 
 
 def job_cost(job: ResolvedJob, target: Target, *, book: PriceBook = LIST, today: date | None = None) -> JobCost:
-    """Return a job's cost on one of its targets. Raises ValueError for a job without that target."""
+    """Return a job's cost on one of its targets. Raises ValueError if the job does not have this target."""
     return _on_gke(on_gke(job), book, today) if target == "gke" else _on_vertex(job, book, today)
 
 
@@ -220,9 +220,9 @@ def _flavors(job: GkeJob) -> dict[ChargedCapacity, str]:
 
 
 def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = ()) -> dict[ChargedCapacity, Cost]:
-    """Return the cost per hour by each provisioning model of the machine with the most accelerators.
+    """Return the cost per hour for each provisioning model of the machine with the most accelerators.
 
-    Machines in ``on_demand`` have that price under every model.
+    Machines in ``on_demand`` have the on-demand price in every model.
     """
     always = Cost()
     for machine, count in on_demand:
@@ -237,7 +237,7 @@ def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = (
 
 @dataclass(frozen=True, kw_only=True)
 class TeamCost:
-    """A team's use of its queues in a month: chip-hours by cluster and flavor, with list prices; budgets by cluster."""
+    """A team's use of its queues in a month: chip-hours of each cluster and flavor with list prices, and budgets."""
 
     month: str
     rows: tuple[tuple[str, str, float, float | None], ...]  # cluster, flavor, chip-hours, USD of its machines
@@ -249,7 +249,7 @@ class TeamCost:
         return sum(hours for place, _, hours, _ in self.rows if place == cluster)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the month for programs."""
+        """Return the month as JSON data."""
         names = ("cluster", "flavor", "chip_hours", "list_price_usd")
         budgets = [
             {"cluster": cluster, "chip_hours": self.used(cluster), "budget": budget, "held": cluster in self.held}
@@ -263,7 +263,7 @@ class TeamCost:
 
 
 def team_cost(workspace: Workspace, team: Team, usages: Usages, month: str, book: PriceBook = LIST) -> TeamCost:
-    """Return what a team used in a month, according to its environment's ledger."""
+    """Return the amounts that a team used in a month, according to its environment's ledger."""
     rows = []
     home = workspace.stacks[team.environment].environment
     for cluster, flavors in usages.hours(team, month).items():
@@ -293,7 +293,7 @@ def team_text(cost: TeamCost) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table."""
+    """Yield the rows of a table as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -332,7 +332,7 @@ def _has_sum(cost: Cost) -> bool:
 
 
 def _advice(cost: JobCost, way: ChargedCapacity) -> str:
-    """Return the price difference of another provisioning model, its meaning, and how to move the job to it."""
+    """Return the price difference of another provisioning model, its consequences, and the way to change to it."""
     current = cost.an_hour.get(cost.capacity, Cost())
     other = cost.an_hour[way]
     parts = [_MEANS[way], cost.how[way]]
@@ -347,7 +347,7 @@ def _usd(amount: float | None, bound: str) -> str:
 
 
 def _note(cost: JobCost) -> str:
-    """Return the dates of the prices, and what the prices leave out."""
+    """Return the dates of the prices, and the costs that they do not include."""
     dates = [an_hour.read for an_hour in cost.an_hour.values() if an_hour.read]
     unpriced = dict.fromkeys(name for an_hour in cost.an_hour.values() for name in an_hour.unpriced)
     parts = [f"Prices cover machines only, without {', '.join(LEFT_OUT[cost.target])}"]
@@ -368,7 +368,7 @@ def _note(cost: JobCost) -> str:
 
 
 def _without_own(machines: _Rows, book: PriceBook) -> bool:
-    """Whether some machine has no price for flex-start, neither by contract nor in the list."""
+    """Return True if some machine has no flex-start price, neither by contract nor in the price list."""
     for machine, _ in machines:
         listed = machine.price.usd if machine.price else {}
         if "flex-start" not in book.machines.get(machine.name, {}) and "flex-start" not in listed:

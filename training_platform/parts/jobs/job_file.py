@@ -1,6 +1,6 @@
-"""Reads a job file: its values with their places, as the model of a job, or what the model rejects.
+"""Reads a job file into the model of a job, with the position of each value, or into the model's rejections.
 
-What is rejected is told in the words of the job's team: the names of its buckets and secrets.
+Rejections suggest names that the job's team has, such as its buckets and secrets.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ JOB_NAMES = "at most 63 lower-case letters, digits and dashes, the first a lette
 
 
 def job_file(path: FilePath, root: FilePath) -> str:
-    """Return a job's file relative to the repository, ``jobs/<team>/<job>.yaml``. Raises UnreadableError elsewhere.
+    """Return the path of a job file in the repository, ``jobs/<team>/<job>.yaml``. Raises UnreadableError for others.
 
-    Links to folders are followed; a link to the file is not, since the folder of the link says whose job it is.
+    Symbolic links to folders are followed. A link to the file itself is not followed, since the folder of the link
+    determines the team of the job.
     """
     full_path = path.parent.resolve() / path.name
     top = root.resolve()
@@ -72,7 +73,7 @@ def job_source(path: FilePath, root: FilePath) -> Source:
 
 
 def number_of_places(value: Any, target: Target) -> int:
-    """Return the number of places of a target in a job file's values, 0 without the target."""
+    """Return how many places a target has in a job file's values, or 0 without this target."""
     places = value.get(target) if isinstance(value, dict) else None
     if places is None:
         return 0
@@ -80,9 +81,9 @@ def number_of_places(value: Any, target: Target) -> int:
 
 
 def at_place(source: Source, index: int) -> Source:
-    """Return a file as if each target had only one of its places, the first if it has no such index.
+    """Return a file as if each target had only the place with this index, or its first place if there is none.
 
-    Positions stay those of the file.
+    Positions are still those in the file.
     """
     for target in TARGETS:
         source = _with_one_place(source, target, index)
@@ -127,7 +128,7 @@ _ANY_MACHINE = "e2-standard-4"  # for a resource that the team lacks, so that on
 
 
 def on_resource(source: Source, workspace: Workspace) -> Source:
-    """Return a file with the machine and disk of its persistent resource, unless it names a machine type."""
+    """Return a file with the machine and disk of its persistent resource filled in, unless it names a machine type."""
     value = source.value
     target = value.get("vertex") if isinstance(value, dict) else None
     if not isinstance(target, dict) or "machine_type" in target:
@@ -148,7 +149,7 @@ def on_resource(source: Source, workspace: Workspace) -> Source:
 
 
 def _owner(source: Source, workspace: Workspace) -> Team | None:
-    """Return the team of a job file that the model may reject."""
+    """Return the team of a job file, even if the model rejects the file."""
     folder = PurePosixPath(source.file).parent.name
     environment = source.value.get("environment") if isinstance(source.value, dict) else None
     teams = (team for _, team, _ in workspace.teams() if team.environment == environment)
@@ -156,7 +157,7 @@ def _owner(source: Source, workspace: Workspace) -> Team | None:
 
 
 def _in_words_of_team(draft: Draft, source: Source, team: Team | None) -> Draft:
-    """Return a draft about a rejected value, with the names of the team's buckets, directories or secrets."""
+    """Add the names of the team's buckets, directories or secrets to a finding about a rejected value."""
     path = draft.field
     written = _written(source.value, path)
     if path[:1] == ("secrets",) and written is not None:
@@ -186,7 +187,7 @@ def _in_words_of_team(draft: Draft, source: Source, team: Team | None) -> Draft:
 
 
 def _written(value: Any, path: Path | str) -> Any:
-    """Return what the file has at a path, None if nothing."""
+    """Return the value at a path of the file, or None if there is none."""
     for part in path:
         if isinstance(value, dict):
             value = value.get(part)
@@ -198,7 +199,7 @@ def _written(value: Any, path: Path | str) -> Any:
 
 
 def _of_secret(draft: Draft, source: Source, team: Team | None) -> Draft:
-    """Return a draft about secrets without the value, which may be the secret itself, and with the team's names."""
+    """Return a finding about secrets with the team's names, and without the value, which may be the secret itself."""
     names = team.secrets if team else ()
     if len(draft.field) == 1:
         return dataclasses.replace(
@@ -219,12 +220,12 @@ _CREDENTIAL = re.compile(r"(?=[a-z]*[0-9])[a-z0-9]{12,}", re.IGNORECASE)
 
 
 def looks_like_credential(text: str) -> bool:
-    """Whether a text that should name a secret may be the secret itself."""
+    """Return True if a text that should name a secret may be the secret itself."""
     return _CREDENTIAL.search(text) is not None
 
 
 def without_credential(draft: Draft, names: Collection[str]) -> Draft:
-    """Return a draft about a value of ``secrets`` that may be a credential, without the value."""
+    """Return a finding about a value in ``secrets`` without this value, since it may be a credential."""
     field = ("secrets",) if looks_like_credential(str(draft.field[-1])) else draft.field
     message = f"{HIDDEN} is not the name of a secret of the team"
     allowed = f"NAME or NAME:VERSION{_one_of(names)}; people add values by gcloud secrets versions add"

@@ -83,7 +83,7 @@ def seconds(duration: str) -> int:
 
 
 class PythonSource(Consistent):
-    """A file, a package or a folder, which is uploaded to the team's bucket at submission."""
+    """A file, a package or a folder that is uploaded to the team's bucket at submission."""
 
     file: InFolder | None = Field(
         default=None, description="One Python file; path from the repository's root.", examples=["src/train.py"]
@@ -132,14 +132,14 @@ class PythonSource(Consistent):
 
 
 class MountSource(Consistent):
-    """The source of a mount; exactly one of these."""
+    """The source of a mount: exactly one of these fields."""
 
     directory: Name | None = Field(default=None, description="Directory of the team, on Filestore.")
     bucket: Name | None = Field(default=None, description="Bucket of the team, mounted by Cloud Storage FUSE.")
     data_set: Name | None = Field(default=None, description="Data set of the environment, in any storage.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a conflict unless exactly one source is given."""
+        """Yield a problem unless exactly one source is set."""
         kinds = [name for name, value in self if value is not None]
         if len(kinds) != 1:
             message = f"{' and '.join(kinds)} are both given" if kinds else "has no source"
@@ -147,7 +147,7 @@ class MountSource(Consistent):
 
 
 class Mount(Section):
-    """A directory, bucket or data set in the job's containers; the variable MOUNT_<NAME> has its path."""
+    """A directory, bucket or data set in the job's containers. The variable MOUNT_<NAME> contains its path."""
 
     name: Name = Field(description="Name of the mount in this job.", examples=["data"])
     source: MountSource = Field(description="Source of the mount.")
@@ -165,7 +165,7 @@ class Mount(Section):
 
 
 class LocalCheckpoints(Section):
-    """A folder in each pod for checkpoints; it survives restarts of the container, but not of the pod."""
+    """A folder in each pod for checkpoints. It survives restarts of the container, but not of the pod."""
 
     size_gib: int = Field(
         ge=1, description="GiB on each VM: two checkpoints of the VM's part of the model.", examples=[400]
@@ -186,7 +186,7 @@ Value = int | float | str
 
 
 class Range(Consistent):
-    """The values of one parameter: a list, or for a search the range between two bounds."""
+    """The values of one parameter: a list, or for a search a range with two bounds."""
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         "distribution": "scale",
@@ -203,7 +203,7 @@ class Range(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that conflict."""
+        """Yield a problem for each combination of fields that is not allowed."""
         bounds = [name for name in ("min", "max") if getattr(self, name) is not None]
         if self.values and bounds:
             yield Problem((bounds[0],), "conflicts with values", allowed="values, or min and max")
@@ -218,7 +218,7 @@ class Range(Consistent):
 
 
 class Sweep(Consistent):
-    """Runs with different parameters: every combination of their values, or those that a search chooses."""
+    """Runs with different parameters: every combination of their values, or the values that a search chooses."""
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("algorithm", "search_alg", "strategy"), "method"),
@@ -250,7 +250,7 @@ class Sweep(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that conflict."""
+        """Yield a problem for each combination of fields that is not allowed."""
         if self.method == "grid":
             for name, values in self.parameters.items():
                 if not values.values:
@@ -266,7 +266,7 @@ class Sweep(Consistent):
 
     @property
     def size(self) -> int:
-        """The trials of the search, or the combinations of the grid."""
+        """The number of trials of the search, or of combinations in the grid."""
         size = 1
         for values in self.parameters.values():
             size *= len(values.values)
@@ -287,7 +287,7 @@ class Placement(Section):
 
 
 class GkeTarget(Consistent):
-    """A JobSet in the team's queue of one cluster: ``slices`` of TPUs, or ``nodes`` with GPUs or CPUs."""
+    """A JobSet in the team's queue of one cluster, with ``slices`` of TPUs, or with ``nodes`` with GPUs or CPUs."""
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
@@ -384,11 +384,11 @@ _MOST_HOURS = 10_000 * 365 * 24  # a protobuf Duration ends at 10,000 years
 
 
 class OtherMachine(VmSpec):
-    """One replica with its own role and machine type."""
+    """One replica with a separate role and machine type."""
 
 
 class Reducers(Section):
-    """Reduction Server: VMs without GPUs that sum the gradients of the workers."""
+    """Reduction Server: VMs without GPUs that add up the gradients of the workers."""
 
     replicas: int = Field(
         ge=1, le=INT32, description="Number of VMs; together they need the bandwidth of the workers.", examples=[4]
@@ -417,7 +417,7 @@ class UploadedModel(Section):
 
 
 class Pipeline(Section):
-    """A training pipeline around the job: its input is a managed data set, its output a registered model."""
+    """A training pipeline around the job. Its input is a managed data set, and its output is a registered model."""
 
     data_set: str | None = Field(
         default=None, pattern=r"^[0-9]+$", description="ID of a managed data set of Vertex AI.", examples=["1234567890"]
@@ -435,7 +435,7 @@ class Pipeline(Section):
 
 
 class VertexTarget(VmSpec):
-    """A CustomJob of Vertex AI. ``replicas`` counts VMs; a TPU takes a topology instead, and one replica."""
+    """A CustomJob of Vertex AI. ``replicas`` is the number of VMs. A TPU has a topology and one replica instead."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {"max_wait_hours": "max_wait, such as 48h in place of 48"}
 
@@ -602,7 +602,7 @@ class Job(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that conflict."""
+        """Yield a problem for each combination of fields that is not allowed."""
         if self.gke is None and self.vertex is None:
             yield Problem((), "the job has no target", allowed="gke, vertex or both")
         if (self.image is None) == (self.source is None):

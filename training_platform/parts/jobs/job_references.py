@@ -1,4 +1,4 @@
-"""The names in a job file of things in its team's and environment's stack files, and those that are not there."""
+"""References in a job file to objects in its team's and environment's stack files, and checks that these exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from training_platform.parts.jobs.job_model import GkeTarget, Job
 
 
 class JobReference(NamedTuple):
-    """A name in a job file, with its kind and the names that the team has of that kind."""
+    """A name in a job file, its kind, and the names of this kind that the team has."""
 
     path: Path
     value: str
@@ -29,7 +29,7 @@ class JobReference(NamedTuple):
 
 
 def team_references(job: Job, team: Team, environment: Environment) -> Iterator[JobReference]:
-    """Yield a job's references to its team's resources."""
+    """Yield a job's references to resources of its team."""
     if job.output:
         yield JobReference(("output",), job.output, kind="a bucket", names=team.buckets)
     if job.source and job.source.bucket:
@@ -59,7 +59,7 @@ def team_references(job: Job, team: Team, environment: Environment) -> Iterator[
 
 
 def dangling(job: Job, source: Source, stack: Stack, environment: Environment, workspace: Workspace) -> Iterator[Draft]:
-    """Yield a draft for each name of a job that its team or its environment does not have."""
+    """Yield a finding for each name in a job that its team or its environment does not have."""
     assert stack.team is not None  # the stack is a team's
     team = stack.team
     for reference in team_references(job, team, environment):
@@ -82,7 +82,7 @@ def dangling(job: Job, source: Source, stack: Stack, environment: Environment, w
 
 
 def _instances(job: Job, source: Source, stack: Stack, environment: Environment) -> Iterator[Draft]:
-    """Find mounted directories on a Filestore instance that the environment lacks, which its stack has a finding of."""
+    """Find mounted directories on a missing Filestore instance. The team's stack has a finding about the instance."""
     assert stack.team is not None  # the stack is a team's
     directories = stack.team.directories
     for index, mount in enumerate(job.mounts):
@@ -96,7 +96,7 @@ def _instances(job: Job, source: Source, stack: Stack, environment: Environment)
 def _shares(
     gke: GkeTarget, source: Source, stack: Stack, environment: Environment, workspace: Workspace
 ) -> Iterator[Draft]:
-    """Find a cluster or flavor that the environment lacks or the team has no share of."""
+    """Find a cluster or flavor that the environment does not have, or that the team has no share of."""
     cluster = gke.cluster
     flavor = gke.flavor
     team = stack.team
@@ -137,7 +137,7 @@ def _shares(
 def unknown_name(
     source: Source, path: Path, value: str, kind: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
 ) -> Draft:
-    """Return the draft that a name of a job file is none of the declared ones; the only one is the nearest."""
+    """Return a finding that a name in a job file is not declared. If only one name is declared, it is the nearest."""
     only_name = next(iter(names)) if len(names) == 1 else None
     return finding(
         source,

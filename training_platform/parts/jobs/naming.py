@@ -1,4 +1,4 @@
-"""Names of runs: a job file can be submitted any number of times, and each run has its own name."""
+"""Names of runs. A job file can be submitted several times, and each run has a unique name."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _RUN = re.compile(rf"(?P<job>[a-z]([a-z0-9-]*[a-z0-9])?)-[{_LETTERS}]{{{SUFFIX_L
 
 
 def new_run(job: str) -> str:
-    """Return the name of a new run, ``{job}-{5 letters or digits}``; two names collide once in 14 million."""
+    """Return the name of a new run, ``{job}-{5 letters or digits}``. Two names collide once in 14 million."""
     return f"{job}-{''.join(secrets.choice(_LETTERS) for _ in range(SUFFIX_LENGTH))}"
 
 
 def job_of(run: str) -> str:
-    """Return the job that a run's name begins with; the name itself if it is not a run's."""
+    """Return the job in the name of a run. If the name is not that of a run, return it unchanged."""
     match = _RUN.fullmatch(run)
     return match["job"] if match else run
 
 
 def job_among(run: str, jobs: Iterable[str]) -> str:
-    """Return the job of a run: the longest of ``jobs`` that its name begins with, else ``job_of``."""
+    """Return the job of a run: the longest of ``jobs`` that its name starts with, else ``job_of``."""
     return max((job for job in jobs if run == job or run.startswith(f"{job}-")), key=len, default=job_of(run))
 
 
 def as_run(job: ResolvedJob, run: str) -> ResolvedJob:
-    """Return the job under a run's name, which replaces ``{run}`` in command, arguments, variables and paths.
+    """Return the job with a run's name, which also replaces ``{run}`` in command, arguments, variables and paths.
 
-    Everything named after the job (pods, the folder below ``output``) is then the run's own.
+    Everything that is named after the job, such as pods and the folder below ``output``, is then specific to the run.
     """
     spec = job.spec
     mounts = ((mount, mount.path and mount.path.replace(PLACEHOLDER, run)) for mount in spec.mounts)
@@ -51,7 +51,7 @@ def as_run(job: ResolvedJob, run: str) -> ResolvedJob:
 
 
 def point_runs(job: ResolvedJob, run: str) -> tuple[ResolvedJob, ...]:
-    """Return a job's runs on GKE: one for each point of its grid, ``{run}-{number}``, else one."""
+    """Return a job's runs on GKE: one for each point of its grid, named ``{run}-{number}``, or a single one."""
     if job.spec.sweep is None:
         return (as_run(job, run),)
     args = ((*job.spec.args, *values) for values in points(job.spec.sweep))
@@ -60,9 +60,9 @@ def point_runs(job: ResolvedJob, run: str) -> tuple[ResolvedJob, ...]:
 
 
 def points(sweep: Sweep) -> Iterator[tuple[str, ...]]:
-    """Yield the arguments of every combination of a grid, ``--NAME=VALUE``, the last parameter's values first.
+    """Yield the arguments ``--NAME=VALUE`` for every combination of a grid. The last parameter varies fastest.
 
-    Vertex AI gives a trial its parameters in the same form. Source: Vertex AI docs, hyperparameter tuning, read
+    Vertex AI passes a trial's parameters in the same form. Source: Vertex AI docs, hyperparameter tuning, read
     2026-08-22.
     """
     names = list(sweep.parameters)
@@ -71,6 +71,6 @@ def points(sweep: Sweep) -> Iterator[tuple[str, ...]]:
 
 
 def longest_name(job: ResolvedJob) -> str:
-    """Return the longest name of the job's runs on GKE, with suffix and number in a grid."""
+    """Return the longest name of the job's runs on GKE, with the suffix and the number in a grid."""
     run = job.name if job.is_run else f"{job.name}-{'x' * SUFFIX_LENGTH}"
     return f"{run}-{job.spec.sweep.size - 1}" if job.spec.sweep else run

@@ -1,4 +1,4 @@
-"""Findings about the words of a job's program, which reach it as they are: no shell reads them."""
+"""Findings about the arguments of a job's program. They are passed unchanged, without a shell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ALIKE = 0.9  # a slip of one or two letters; a bucket of somebody else is no mi
 
 
 def word_findings(job: ResolvedJob) -> Iterator[Draft]:
-    """Find a program with spaces in its name, operators and variables of a shell, and paths that nothing mounts."""
+    """Find program names with spaces, shell operators and shell variables, and paths that are not mounted."""
     spec = job.spec
     program = spec.command[0] if spec.command else ""
     if " " in program.strip() and not program.startswith("/"):
@@ -46,7 +46,7 @@ def word_findings(job: ResolvedJob) -> Iterator[Draft]:
 
 
 def _needs_a_shell(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[Draft]:
-    """Find what a shell would have read, in the words of a program that none starts."""
+    """Find shell syntax in the arguments of a program that is not started by a shell."""
     script = " ".join(word for _, word in words)
     with_shell = f'command: [bash, -c, "{script}"]'
     operator = next(((path, word) for path, word in words if word in _OPERATORS), None)
@@ -81,7 +81,7 @@ def _needs_a_shell(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[
 
 
 def _variables(job: ResolvedJob, texts: list[tuple[Path, str]]) -> Iterator[Draft]:
-    """Find variables of a shell."""
+    """Find shell variables."""
     for path, text in texts:
         variable = _SHELL_VARIABLE.search(text)
         if variable is None:
@@ -98,7 +98,7 @@ def _variables(job: ResolvedJob, texts: list[tuple[Path, str]]) -> Iterator[Draf
 
 
 def _bucket_paths(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[Draft]:
-    """Find a path below /gcs of a misspelt bucket, or on GKE of one without a mount; Vertex AI has all there."""
+    """Find a path below /gcs with a misspelt bucket, or on GKE with an unmounted one. Vertex AI mounts all buckets."""
     buckets = [bucket_id(job.scope, key) for key in job.team.buckets]
     buckets += [data.bucket.name for data in job.environment.data_sets.values() if data.bucket]
     mounted = [mount_path(job, mount) for mount in job.spec.mounts]

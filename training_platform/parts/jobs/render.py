@@ -1,6 +1,6 @@
 """Renders a job file for one target, as YAML or JSON.
 
-Imports that only one target needs are inside functions: importing both would be a third of the time of a rendering.
+Imports that only one target needs are inside functions, since importing both would take a third of the rendering time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from training_platform.parts.jobs.source_archive import archive_uri
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered(Judgement):
-    """A judged job with its manifest or body in ``text``, which is empty if the job has errors."""
+    """A checked job with its manifest or body in ``text``, which is empty if the job has errors."""
 
     text: str = ""
 
@@ -33,9 +33,9 @@ class Rendered(Judgement):
 def render_job(
     path: FilePath, root: FilePath, target: Target | None, today: date, *, as_json: bool = False
 ) -> Rendered:
-    """Render one job file as YAML, or JSON; findings about its other target do not count.
+    """Render one job file as YAML or JSON. Findings about its other target are ignored.
 
-    Raises UnreadableError and UserError.
+    Raises UnreadableError or UserError.
     """
     job, findings = read_job(path, root, read_workspace(root))
     if job is None:
@@ -55,7 +55,7 @@ def _upload_note(job: ResolvedJob) -> Iterator[str]:
 
 
 def _bodies(job: ResolvedJob, target: Target) -> list[dict[str, Any]]:
-    """Return the body of a run named like the job; on GKE a JobSet for each point of a sweep."""
+    """Return the bodies for a run with the job's name: one, or on GKE a JobSet for each point of a sweep."""
     if target == "vertex":
         from training_platform.parts.jobs.vertex.custom_job import vertex_body
 
@@ -76,16 +76,16 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def yaml_text(value: Any) -> str:
-    """Return a value as YAML, keys in their order; a string of several lines is a block, and an alias when repeated.
+    """Return a value as YAML, with keys in their order. A string of several lines is a block; repetitions are aliases.
 
-    Strings that some YAML parser takes for a number, a boolean or a date are quoted: kubectl reads ``1e3`` as a number
-    and ``y`` as true, and PyYAML writes both plain.
+    Strings that some YAML parser reads as a number, a boolean or a date are quoted. For example, kubectl reads ``1e3``
+    as a number and ``y`` as true, and PyYAML would write both without quotes.
     """
     return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_ONE_LINE))
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON, keys in their order."""
+    """Return a value as JSON, with keys in their order."""
     return json.dumps(value, indent=2) + "\n"
 
 

@@ -1,10 +1,10 @@
-"""Variables by which a run's processes find each other, the same on GKE and Vertex AI.
+"""Variables with which a run's processes find each other, the same on GKE and Vertex AI.
 
-torchrun reads ``PET_*``: without ``PET_NPROC_PER_NODE`` it starts one process, whatever the VM has. On GPUs JAX reads
-only the coordinator's address, and a program passes ``NUM_NODES`` and ``NODE_RANK``; on TPUs JAX finds the hosts by the
-variables of GKE and Vertex AI. ``RANK`` and ``WORLD_SIZE`` count processes: they are set together, and only if a VM has
-one process, since launchers of several processes set both for each.
-Sources: torch 2.15 ``distributed/run.py`` and ``argparse_util.py``, jax 0.10 ``_src/distributed.py``, read 2026-11-23.
+torchrun reads ``PET_*``. Without ``PET_NPROC_PER_NODE``, it starts one process, regardless of the VM. On GPUs, JAX
+reads only the coordinator's address, and a program passes ``NUM_NODES`` and ``NODE_RANK``. On TPUs, JAX finds the hosts
+with variables of GKE and Vertex AI. ``RANK`` and ``WORLD_SIZE`` count processes. They are set together, and only if a
+VM has one process, since launchers of several processes set both for each process. Sources: torch 2.15
+``distributed/run.py`` and ``argparse_util.py``, jax 0.10 ``_src/distributed.py``, read 2026-11-23.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def rendezvous(
 ) -> dict[str, Any]:
     """Return the variables of a container on a VM with ``chips`` accelerators.
 
-    Each value may be one that the launcher fills in; ``rank`` may also refer to a field of the pod. Names of nodes are
+    Each value may be a placeholder for the launcher. ``rank`` may also refer to a field of the pod. Names of nodes are
     left out if they are too long.
     """
     variables: dict[str, Any] = {"NUM_NODES": nodes, "NODE_RANK": rank}
@@ -59,7 +59,7 @@ def rendezvous(
 
 
 def at_run_time(variables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables that the launcher fills in."""
+    """Return the variables with placeholders that the launcher replaces."""
     return {name: value for name, value in variables.items() if isinstance(value, str) and "{" in value}
 
 
@@ -81,7 +81,7 @@ JOB_LAUNCHER = job_rule(
 
 
 def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:
-    """Find a launcher whose numbers of nodes or processes differ from the job's on a target, and variables that do."""
+    """Find launchers and variables whose numbers of nodes or processes differ from the job's on a target."""
     spec = job.spec
     rule = JOB_LAUNCHER
     yield from _variables(job, nodes=nodes, chips=chips, tpu=tpu)
@@ -138,7 +138,7 @@ _COUNTS: Final = ("--config-file", "--num-processes", "--num-gpus", "--num-nodes
 
 
 def _program(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:
-    """Find programs of other schedulers, and those that start processes for other machines than the job has."""
+    """Find programs of other schedulers, and programs that start processes for other machines than the job has."""
     words = (*job.spec.command, *job.spec.args)
     program = words[0].rpartition("/")[2]
     if program in SHELLS and "-c" in words[1:-1]:
@@ -172,19 +172,19 @@ def _program(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator
 
 
 def starts_torch(job: ResolvedJob) -> bool:
-    """Whether a launcher of PyTorch starts the program."""
+    """Return True if a PyTorch launcher starts the program."""
     return any(_LAUNCHER.fullmatch(word) for word in (*job.spec.command, *job.spec.args))
 
 
 def _starts_processes(job: ResolvedJob) -> bool:
-    """Whether a program has a launcher, or by its words a library that uses all GPUs without one."""
+    """Return True if a program has a launcher, or seems to use a library that needs none for several GPUs."""
     words = (*job.spec.command, *job.spec.args)
     names = " ".join((*words, *job.spec.env)).casefold()
     return starts_torch(job) or "jax" in names or "lightning" in names
 
 
 def _variables(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:
-    """Find variables of the job that have one value on all nodes, and accelerators that a variable hides."""
+    """Find variables of the job that must not be equal on all nodes, or that hide accelerators."""
     for name, value in job.spec.env.items():
         if name == "WORLD_SIZE" and value.isdecimal() and int(value) != nodes * max(chips, 1) and not tpu:
             message = f"is {value}, and the job has {nodes * max(chips, 1)} processes"

@@ -30,7 +30,7 @@ from training_platform.resources.scope import Scope, team_scope
 class ResolvedJob:
     """A job with everything that it refers to. ``flavor`` is set if the job can run on GKE.
 
-    With ``is_run``, ``name`` is a run's name instead of the file's.
+    If ``is_run``, ``name`` is the name of a run instead of the file's.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ResolvedJob:
     is_run: bool = False
 
     def locate(self, field: Path) -> Anchor:
-        """Return the place of a part of the job file."""
+        """Return the anchor of a part of the job file."""
         return self.source.locate(field)
 
 
@@ -56,7 +56,7 @@ def read_job(
     changed: Callable[[Any], Any] = lambda value: value,
     place: int = 0,
 ) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return a job and the findings about its file; None if there are any. Raises UnreadableError.
+    """Return a job and the findings about its file. The job is None if there are any. Raises UnreadableError.
 
     ``changed`` applies a command's options to the file's values. ``place`` is the index of one of the file's places.
     """
@@ -65,7 +65,7 @@ def read_job(
 
 
 def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return the job of a parsed file at one of its places; ``file`` of the source gives its name and team."""
+    """Return the job of a parsed file at one of its places. The source's ``file`` determines its name and team."""
     source = on_resource(at_place(source, index), workspace)
     job, findings = read_model(source, workspace)
     readable = job or right_part(source.value, Job)  # of a rejected file, the names that can be read are looked up too
@@ -77,7 +77,10 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
 
 
 class PlacedJob(NamedTuple):
-    """A job at places of one index, None with the findings about its file; ``targets`` are those with such a place."""
+    """A job at the places with one index, or None with the findings about its file.
+
+    ``targets`` are the targets that have such a place.
+    """
 
     job: ResolvedJob | None
     targets: list[Target]
@@ -85,7 +88,7 @@ class PlacedJob(NamedTuple):
 
 
 def parse_places(source: Source, workspace: Workspace) -> Iterator[PlacedJob]:
-    """Yield the job of a parsed file at its targets' first places, then at the second ones, and so on."""
+    """Yield the job of a parsed file at the first place of each target, then at the second places, and so on."""
     numbers = {target: number_of_places(source.value, target) for target in TARGETS}
     for index in range(max(1, *numbers.values())):
         job, findings = parse_job(source, workspace, index)
@@ -132,7 +135,7 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
 
 
 def _flavor(job: Job, gke: GkeTarget, environment: Environment, workspace: Workspace) -> Flavor:
-    """Return the flavor of a place on GKE; a CPU pool takes the shape of a flavor."""
+    """Return the flavor of a place on GKE. A CPU pool is represented as a flavor."""
     if gke.pool:
         return cpu_flavor(gke.cluster, environment.clusters[gke.cluster], gke.pool)
     return workspace.flavors(job.environment, gke.cluster)[gke.flavor or ""]

@@ -61,7 +61,7 @@ def _team_names() -> list[str]:
 
 
 def _job_names() -> list[str]:
-    """Return the names of jobs, with which names of runs begin; no cluster is asked for the runs."""
+    """Return the names of jobs for completion. Names of runs start with them; the clusters are not queried."""
     root = root_around()
     if root is None:
         return []
@@ -82,7 +82,7 @@ of_a_run_options = stacked(format_option, _team, access_options)
 
 @dataclass(frozen=True, kw_only=True)
 class RunsOptions:
-    """The options of the commands on runs; those from ``run`` on are only for commands that submit a job."""
+    """The options of the commands for runs. The fields from ``run`` on are only for commands that submit a job."""
 
     output_format: Format = "text"
     team: str | None = None
@@ -111,7 +111,7 @@ class RunsOptions:
         return repository(self.root)
 
     def api(self, place: RunPlace) -> Any:
-        """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError and GoogleError."""
+        """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError or GoogleError."""
         from training_platform.clients.google_services import VertexJobs
         from training_platform.clients.kubernetes_api import connect
 
@@ -120,14 +120,14 @@ class RunsOptions:
         return connect(place.key, contexts=place.contexts, kubeconfig=self.kubeconfig, log_in=self.log_in(place))
 
     def log_in(self, place: RunPlace) -> str:
-        """Return the command that adds a cluster to the kubeconfig; a local cloud has no such command."""
+        """Return the command that adds a cluster to the kubeconfig. For a local cloud there is no such command."""
         if self.local_cloud is None:
             return place.log_in
         contexts = " or ".join(place.contexts)
         return f"the local cloud has no Kubernetes API; --kubeconfig names one with a context {contexts}"
 
     def outputs(self, environment: str) -> EnvironmentOutputs | None:
-        """Return the exports of a deployed environment; None with a local cloud, or if they are unreadable."""
+        """Return the exports of a deployed environment, or None with a local cloud or if they are unreadable."""
         from training_platform.clients.stack_outputs import environment_outputs
 
         if self.local_cloud:
@@ -141,7 +141,7 @@ class RunsOptions:
         return CloudLogging(place.log_source, self.endpoint("logging"))
 
     def vms(self, place: RunPlace, job: GkeJob) -> Iterator[str]:
-        """Yield sentences on the activity of the pools with a job's VMs."""
+        """Yield sentences about the recent activity of the node pools that contain a job's VMs."""
         from training_platform.clients.google_services import node_pools
         from training_platform.config.reading.clock import today
         from training_platform.parts.jobs.runs.why_on_gke import vm_sentences
@@ -152,13 +152,13 @@ class RunsOptions:
         yield from vm_sentences(job, states, today(self.folder(), None))
 
     def looks_up(self, image: str) -> bool:
-        """Whether to look an image up in its registry; with a local cloud, only registries of this machine."""
+        """Return True if an image should be looked up. With a local cloud, only registries on this machine are used."""
         from training_platform.clients.registries import image_name, is_local
 
         return self.local_cloud is None or is_local(image_name(image).registry)
 
     def endpoint(self, service: str) -> str | None:
-        """Return the address of a service in a local cloud, or None for Google's own."""
+        """Return the address of a service in a local cloud, or None to use Google's own."""
         from training_platform.clients.google_api import local_endpoint
 
         return local_endpoint(self.local_cloud, service)
@@ -212,15 +212,15 @@ _changes = stacked(
 @access_options
 @by_pipeline
 def submit(file: Path, target: TargetName | None, wherever: float | None, **chosen: Any) -> None:
-    """Submit a job, and print the name of its run; on GKE a grid has a run for each combination.
+    """Submit a job, and print the name of its run. On GKE, a grid has a run for each combination.
 
     Options change only this run, not the file.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
 
-    A job with errors in `job check` is not submitted, and neither is one with an image that its registry lacks; a
-    registry that does not answer is a warning. On GKE the API server and every webhook first have to accept the job in
-    a dry run. Exit code 1: the job has errors. 2: it could not be submitted.
+    A job with errors in `job check` is not submitted, nor is a job whose image is not in its registry. If a registry
+    does not answer, a warning is printed. On GKE, the API server and every webhook first have to accept the job in a
+    dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
     if wherever is not None and target:
         fail("--wherever tries every place of the job, so it takes no --target.")
@@ -241,8 +241,8 @@ def submit(file: Path, target: TargetName | None, wherever: float | None, **chos
 def debug(file: Path, minutes: int, **chosen: Any) -> None:
     """Submit a job on GKE with containers that wait for a shell instead of starting the program.
 
-    Needs the extra `jobs` and a kubeconfig. The run waits in the queue like any other, has the job's image, mounts,
-    secrets and accelerators, and ends after --minutes. Open the shell with `job exec RUN`, and end the run with
+    Needs the extra `jobs` and a kubeconfig. The run waits in the queue like any other run. It has the job's image,
+    mounts, secrets and accelerators, and ends after --minutes. Open the shell with `job exec RUN`, and end the run with
     `job cancel RUN`. The image needs `sh`.
     """
     options = RunsOptions(**chosen)
@@ -254,7 +254,7 @@ def debug(file: Path, minutes: int, **chosen: Any) -> None:
 def _submit_and_print(
     file: Path, target: TargetName | None, options: RunsOptions, minutes: int = 0
 ) -> tuple[list[str], str]:
-    """Submit a job and print its runs; return their names and the job's program."""
+    """Submit a job and print its runs. Return their names and the job's program."""
     prepare_run = _preparation(file, options, minutes)
     prepared = prepare_run(target)
     if prepared.refused:
@@ -290,7 +290,7 @@ def _preparation(file: Path, options: RunsOptions, minutes: int = 0) -> Callable
 
 
 def _submit_prepared(prepared: Prepared, options: RunsOptions) -> list[str]:
-    """Submit a prepared run that is not refused; return its names. Raises UserError."""
+    """Submit a prepared run if it has no errors, and return its names. Raises UserError."""
     from training_platform.parts.jobs.runs.submission import RECORD, listing, submit_run
 
     place = prepared.place
@@ -322,7 +322,7 @@ def _print_submitted(names: list[str], prepared: Prepared, options: RunsOptions)
 
 
 def _published_waits(place: RunPlace, options: RunsOptions) -> Waits | None:
-    """Return the published table of waits of a cluster; an unreadable one is reported on standard error."""
+    """Return the published table of waits of a cluster. If it is unreadable, print this on standard error."""
     from training_platform.parts.jobs.runs.waits import read_waits
 
     if place.target != "gke":
@@ -335,9 +335,9 @@ def _published_waits(place: RunPlace, options: RunsOptions) -> Waits | None:
 
 
 def _submit_wherever(file: Path, options: RunsOptions, minutes: float) -> None:
-    """Submit a job to its places in order until one starts it; otherwise leave it waiting at the first.
+    """Submit a job to its places in order until it starts in one. If none starts it, leave it waiting in the first.
 
-    Each try is a separate run, which is deleted before the next.
+    Each attempt is a separate run, which is deleted before the next attempt.
     """
     from training_platform.parts.jobs.resolve import read_job
     from training_platform.parts.jobs.runs.watching import wait, why_gke, why_vertex
@@ -395,7 +395,7 @@ def _delete_try(api: Any, place: RunPlace, names: list[str], run: Run) -> None:
 
 
 def _tries(file: Path, folder: Path) -> list[tuple[TargetName, int]]:
-    """Return the places of a job file in order: the target, and the index of its place."""
+    """Return the places in a job file in order, as pairs of target and index."""
     from training_platform.parts.jobs.job_file import job_source, number_of_places
     from training_platform.parts.jobs.job_model import TARGETS
 
@@ -409,10 +409,10 @@ def _tries(file: Path, folder: Path) -> list[tuple[TargetName, int]]:
 def list_runs(environment: str | None, **chosen: Any) -> None:
     """List the runs of teams in all their clusters and regions.
 
-    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
-    If a cluster or region does not answer, one sentence says so, the other runs are listed, and the exit code is 2.
-    Members may not list the runs on Vertex AI in a project that several teams share: a sentence says so, which is not
-    a failure.
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials. If a cluster or region
+    does not answer, the command prints a sentence about it, lists the other runs, and ends with exit code 2. In a
+    project that several teams share, members cannot list the runs on Vertex AI. The command then prints a sentence, but
+    does not fail.
     """
     from training_platform.clients.google_api import GoogleError
     from training_platform.clients.kubernetes_api import NoKubeconfigError
@@ -466,7 +466,7 @@ def status(run: str, **chosen: Any) -> None:
 @of_a_run_options
 @by_pipeline
 def cancel(run: str, **chosen: Any) -> None:
-    """Stop a run. On GKE its objects are deleted, but not its output; on Vertex AI it ends as cancelled.
+    """Stop a run. On GKE its objects are deleted and its output is kept. On Vertex AI it ends as cancelled.
 
     Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
     """
@@ -491,10 +491,10 @@ def cancel(run: str, **chosen: Any) -> None:
 @run_argument
 @of_a_run_options
 def requeue_run(run: str, **chosen: Any) -> None:
-    """Return a run on GKE to its queue after Kueue deactivated it: after time-outs, or at its time limit.
+    """Return a run on GKE to its queue after Kueue deactivated it, which happens after time-outs or at its time limit.
 
-    Needs the extra `jobs` and a kubeconfig. The run keeps its name and output, and so continues from its last
-    checkpoint; its retries and its time count from zero again. Exit code 2: Kueue has not deactivated it.
+    Needs the extra `jobs` and a kubeconfig. The run keeps its name and output, so it continues from its last
+    checkpoint. Its retries and its run time count from zero again. Exit code 2: Kueue has not deactivated the run.
     """
     from training_platform.parts.jobs.runs.submission import requeue
 
@@ -544,8 +544,8 @@ def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
 def why_it_waits(run: str, **chosen: Any) -> None:
     """Explain why a run waits or failed: its queue, quota, position in the queue, VMs and earlier attempts.
 
-    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI, node pools and earlier attempts application default
-    credentials.
+    Needs the extra `jobs`, and a kubeconfig for GKE. Vertex AI, node pools and earlier attempts need application
+    default credentials.
     """
     from training_platform.clients.google_api import GoogleError, NoCredentialsError
     from training_platform.parts.jobs.runs.logs import earlier_attempts
@@ -578,7 +578,7 @@ def why_it_waits(run: str, **chosen: Any) -> None:
 
 
 def _current_job(run: str, place: RunPlace, options: RunsOptions) -> ResolvedJob | None:
-    """Return the job of a run as its file is now, or None if no file has its name."""
+    """Return the job of a run according to the current file, or None if no file has its name."""
     from training_platform.parts.jobs.job_file import FOLDER
     from training_platform.parts.jobs.naming import job_among
     from training_platform.parts.jobs.resolve import read_job
@@ -601,8 +601,8 @@ def _current_job(run: str, place: RunPlace, options: RunsOptions) -> ResolvedJob
 def logs(run: str, follow: bool, **chosen: Any) -> None:
     """Print the logs of a run's containers, each line with the name of its pod or replica.
 
-    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials.
-    Logs of Vertex AI, and of deleted pods on GKE, come from Cloud Logging. With --format json each line is an object.
+    Needs the extra `jobs`; for GKE a kubeconfig, for Vertex AI application default credentials. Logs of Vertex AI, and
+    of deleted pods on GKE, are read from Cloud Logging. With --format json, each line is an object.
     """
     from training_platform.parts.jobs.runs.logs import gke_logs, pod_lines, vertex_lines
     from training_platform.parts.jobs.runs.watching import vertex_log_ids
@@ -634,9 +634,9 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
 
 
 def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
-    """Return a run with its place and the place's API. Exits if the run is nowhere.
+    """Return a run with its place and the place's API. Exits if no place has the run.
 
-    If a run's objects are gone from its cluster, its end is read from Cloud Logging.
+    If the cluster has no objects of the run any more, its end is read from Cloud Logging.
     """
     from training_platform.parts.jobs.runs.logs import gone_run
     from training_platform.parts.jobs.runs.places import places_of_run
@@ -664,7 +664,7 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
 
 
 class _UnseenPlace(NamedTuple):
-    """Why a place did not show its runs; ``withheld`` says that members have no role there."""
+    """The reason why a place did not list its runs. ``withheld`` is True if members have no role there."""
 
     error: UserError
     withheld: bool
@@ -673,7 +673,7 @@ class _UnseenPlace(NamedTuple):
 def _search(
     places: Sequence[RunPlace], run: str, options: RunsOptions
 ) -> tuple[tuple[Run, RunPlace, Any] | None, list[_UnseenPlace]]:
-    """Return a run at the first place that has it, with the place and its API, and the refusals of those before."""
+    """Return a run with its place and API from the first place that has it, and the errors of earlier places."""
     from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.watching import is_withheld, withheld
 
@@ -704,7 +704,7 @@ def _run_at(api: Any, place: RunPlace, run: str) -> Run | None:
 
 
 def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
-    """Return the current state of a run, or None if it is gone. Raises ClusterError and GoogleError."""
+    """Return the current state of a run, or None if it no longer exists. Raises ClusterError or GoogleError."""
     from training_platform.parts.jobs.runs.watching import vertex_now
 
     if place.target == "vertex":
@@ -713,7 +713,7 @@ def read_again(api: Any, place: RunPlace, run: Run) -> Run | None:
 
 
 def progress(text: str) -> None:
-    """Print progress on a terminal; a pipe stays quiet."""
+    """Print progress on a terminal. Nothing is printed to a pipe."""
     if sys.stderr.isatty():
         say(text, err=True)
 

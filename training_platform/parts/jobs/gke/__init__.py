@@ -1,1 +1,1 @@
-"""A job as a JobSet of Kubernetes."""
+"""Renders a job as a JobSet."""

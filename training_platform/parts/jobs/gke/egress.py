@@ -1,4 +1,4 @@
-"""Findings about internet hosts that a job's program needs and its team's pods may not connect to."""
+"""Findings about internet hosts that a job's program needs but its team's pods may not connect to."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ JOB_EGRESS = gke_rule(
 
 
 def egress_findings(job: ResolvedJob) -> Iterator[Draft]:
-    """Find internet hosts in a job's program to which its team's pods may not connect.
+    """Find internet hosts that a job's program uses, but that its team's pods may not connect to.
 
-    A team that may connect to some addresses has no findings, since it is unknown whose addresses they are.
+    A team that may connect to some address ranges has no findings, since their hosts are unknown.
     """
     spec = job.spec
     environment = job.environment
@@ -64,7 +64,7 @@ _INDEX_OPTION = re.compile(r"--(default-)?index(-url)?[ =]|(^| )-i ")
 
 
 def _named_hosts(text: str) -> list[str]:
-    """Return the hosts of URLs, without those of Google, and of programs such as pip, each once."""
+    """Return the hosts of URLs and of programs such as pip, without duplicates and Google's own."""
     hosts = [host for host in dict.fromkeys(_URL.findall(text)) if not _GOOGLE.fullmatch(host)]
     for row in _HOSTS:
         if any(re.search(pattern, text) for pattern in row["patterns"]):
@@ -73,7 +73,7 @@ def _named_hosts(text: str) -> list[str]:
 
 
 def _no_index(job: ResolvedJob, path: Path) -> Draft:
-    """Return the finding about packages that no index serves: which allowed host is one, only the job can tell."""
+    """Return the finding about packages without an index. Only the job can tell which allowed host is one."""
     message = f"installs packages, and pods of team {job.team.name} reach no index that the job names"
     allowed = (
         "packages of source with python_repository in the environment's stack, an image that contains them, or "

@@ -1,9 +1,9 @@
 """GPUDirect for the pods of a job: network cards, NCCL's settings, and access to their node.
 
-The network between GPUs serves jobs of several VMs; the GPUs of one VM are joined by NVLink, so a job of one needs
-none of it.
-Sources: GoogleCloudPlatform/container-engine-accelerators, nccl-test*.yaml in gpudirect-tcpx, gpudirect-tcpxo and
-gpudirect-rdma, and gpudirect-tcpxo/best-practice.md, read 2026-11-21. None of it was seen to run.
+Jobs with several VMs use the network between GPUs. The GPUs of one VM are connected by NVLink, so a job with one VM
+needs none of these. Sources: GoogleCloudPlatform/container-engine-accelerators, nccl-test*.yaml in gpudirect-tcpx,
+gpudirect-tcpxo and gpudirect-rdma, and gpudirect-tcpxo/best-practice.md, read 2026-11-21. None of this was tested on
+real VMs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from training_platform.resources.gpu_direct import APERTURES, LIBRARIES, TCPX_SO
 DEFAULT_INTERFACE = "networking.gke.io/default-interface"
 INTERFACES = "networking.gke.io/interfaces"
 SCRIPTS: Final[Mapping[str, str]] = {"RDMA": "/usr/local/gib/scripts/set_nccl_env.sh"}
-"""Shell scripts that the installers leave on nodes, with NCCL's settings for their machine."""
+"""Shell scripts that the installers put on nodes. Each contains NCCL's settings for the machine."""
 _NCCL: Mapping[str, Mapping[str, str]] = table(__file__, "nccl.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuDirect:
-    """The parts of a pod; ``variables`` are those of the container that trains, ``script`` sets further ones there."""
+    """The parts of a pod. ``variables`` are for the training container, and ``script`` sets more variables in it."""
 
     annotations: Mapping[str, str]
     variables: Mapping[str, str]
@@ -49,7 +49,7 @@ _AWAY_FROM_FABRIC: Final = frozenset({"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_DI
 
 
 def nccl_findings(job: GkeJob) -> Iterator[Draft]:
-    """Find variables that lead NCCL away from the networks between GPUs; the job's own win over the platform's."""
+    """Find variables that make NCCL ignore the networks between GPUs. They override those of the platform."""
     direct = gpu_direct(job)
     if direct is None:
         return
@@ -64,9 +64,9 @@ def nccl_findings(job: GkeJob) -> Iterator[Draft]:
 
 
 def fabric_of(flavor: Flavor, nodes: int) -> str | None:
-    """Return the networks between GPUs for a job of ``nodes`` VMs: those of its flavor with the most VMs.
+    """Return the networks between GPUs for a job of ``nodes`` VMs: those with the most VMs in its flavor.
 
-    None for a job of one VM, and if pools have none, or share a VM's GPUs between jobs.
+    The result is None for a job with one VM, and for pools without such networks or with VMs that jobs share.
     """
     if nodes <= 1:
         return None
@@ -78,13 +78,13 @@ def fabric_of(flavor: Flavor, nodes: int) -> str | None:
 
 
 def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
-    """Return the pools in which a job of ``nodes`` VMs can run: those with the networks that its pods name."""
+    """Return the pools in which a job of ``nodes`` VMs can run: those with the networks that its pods refer to."""
     fabric = fabric_of(flavor, nodes)
     return tuple(pool for pool in flavor.pools if fabric in (None, pod_fabric(pool)))
 
 
 def gpu_direct(job: GkeJob) -> GpuDirect | None:
-    """Return a job's parts of the pod for GPUDirect, None without it; ``node_images`` take precedence over ours."""
+    """Return the parts of a job's pod for GPUDirect, or None without it. ``node_images`` override our images."""
     name = fabric_of(job.flavor, job.nodes)
     if name is None:
         return None

@@ -1,9 +1,10 @@
-"""A job as a JobSet of Kubernetes, queued by Kueue. Pure functions from a resolved job to a manifest.
+"""Renders a job as a JobSet that Kueue queues. Pure functions convert a resolved job to a manifest.
 
-JobSet v1alpha2: almost nothing of a JobSet can be changed once it exists, so a job is submitted, never deployed by a
-stack. A replicated job's ``replicas`` are slices; its Jobs' ``parallelism`` are the VMs of one slice. A GPU job is one
-Job over all of its VMs: a pod's rank is JOB_COMPLETION_INDEX, and pod 0 is reached at ``<job>-slice-0-0.<job>``.
-Source: JobSet 0.12 multislice page and GKE's page on multislice TPUs with Kueue, read 2026-11-21.
+JobSet v1alpha2: almost no field of a JobSet can be changed after its creation. So a job is submitted, and never
+deployed by a stack. The ``replicas`` of a replicated job are slices; the ``parallelism`` of its Jobs is the number of
+VMs in a slice. A GPU job is one Job over all of its VMs: a pod's rank is JOB_COMPLETION_INDEX, and pod 0 has the host
+name ``<job>-slice-0-0.<job>``. Source: JobSet 0.12 multislice page and GKE's page on multislice TPUs with Kueue, read
+2026-11-21.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ INTERRUPTED = {
 
 
 def unstartable(retry_on: Collection[int]) -> dict[str, Any]:
-    """Return the rule for a program that cannot start, which no retry changes; codes of ``retry_on`` are retried."""
+    """Return the rule for a program that cannot start. It is not retried, except for codes in ``retry_on``."""
     codes = "|".join(str(code) for code in UNSTARTABLE if code not in retry_on)
     return {
         "name": "unstartable",
@@ -64,8 +65,8 @@ RETRIED = {
 def ended(leading: str) -> dict[str, Any]:
     """Return the rule for a program that ended with a code that is not in ``retry_on``.
 
-    It holds for the replicated job with the program alone: workers of Pathways have no codes of their own, and restart
-    the run.
+    The rule applies only to the replicated job with the program. Workers of Pathways have no exit codes of their own,
+    and their failure restarts the run.
     """
     return {
         "name": "ended",

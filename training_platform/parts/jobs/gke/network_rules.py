@@ -1,4 +1,4 @@
-"""Findings about the networks of a job on several VMs: those between GPUs, and the host's."""
+"""Findings about the networks of a job with several VMs: the networks between GPUs, and the host's network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB_HOST_NETWORK = gke_rule(
 
 
 def network_findings(job: GkeJob) -> Iterator[Draft]:
-    """Find pools that a job on several VMs cannot use, and pods outside the networks between GPUs."""
+    """Find pools that a job with several VMs cannot use, and pods without the networks between GPUs."""
     rule = JOB_FLAVOR_NETWORKS
     if job.gke.host_network and not job.team.host_network:
         message = f"team {job.team.name} may not use the host network: the cluster would refuse its pods"
@@ -60,9 +60,9 @@ def network_findings(job: GkeJob) -> Iterator[Draft]:
 
 
 def _zones_apart(job: GkeJob) -> Iterator[Draft]:
-    """Find a job with more VMs than one zone has, so that traffic between its GPUs crosses zones.
+    """Find a job with more VMs than one zone has, so that the traffic between its GPUs crosses zones.
 
-    Networks of RDMA are of one zone already, and queued VMs come from one.
+    It is not reported for RDMA, whose networks are in one zone, and for queued VMs, which are in one zone.
     """
     zones: Counter[str] = Counter()
     for pool in usable_pools(job.flavor, job.nodes):

@@ -1,9 +1,9 @@
 """A Pathways job: one program, on a VM without accelerators, that controls all slices.
 
-Beside the program, in its pod, run the resource manager, which knows the slices, and the proxy, which JAX speaks to.
-The JobSet is what google/pathways-job (c0cc759, internal/controller) makes of a PathwaysJob, read 2026-11-22, but for
-what teams' namespaces refuse: it mounts nothing of the VM, and is on the host's network only where the job says so.
-None of it was seen to run.
+The program's pod also runs the resource manager, which manages the slices, and the proxy, which JAX connects to. The
+JobSet is the same that google/pathways-job (c0cc759, internal/controller) creates from a PathwaysJob, read 2026-11-22,
+except for parts that teams' namespaces refuse: it mounts nothing of the VM, and uses the host's network only if the job
+requests it. None of this was tested in a real cluster.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ _PROXY = 29000  # port
 _ALONE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
 _TEXTS: Json = table(__file__, "pathways.yaml")
 VERSIONS: Final[Mapping[str, str]] = _TEXTS["versions"]
-"""Pathways' names of the TPUs of machine types."""
+"""Pathways' name of the TPU in each machine type."""
 OWN_LIMITS: Final = tuple(_TEXTS[name]["resources"]["limits"] for name in ("manager", "proxy"))
-"""CPUs and GB of memory that the manager and the proxy take of the head's VM."""
+"""The CPUs and GB of memory that the manager and the proxy use on the head's VM."""
 
 
 def images(job: GkeJob) -> dict[str, str]:
-    """Return the images of the resource manager and the workers, and of the proxy, by name of the catalogue."""
+    """Return the image of the resource manager and the workers, and that of the proxy, keyed by catalogue name."""
     every = {**IMAGES, **job.environment.node_images}
     return {name: every[name] for name in ("node-pathways", "node-pathways-proxy")}
 
 
 def head(job: GkeJob) -> dict[str, Any]:
-    """Return the replicated job of the one pod with the job's own program, which has a VM for itself."""
+    """Return the replicated job with the one pod that runs the job's own program. The pod has its own VM."""
     storage = volumes(job, chips=0)
     key, value = HEADS_TAINT
     tolerations = [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
@@ -74,7 +74,7 @@ def head(job: GkeJob) -> dict[str, Any]:
 
 
 def worker_template(job: GkeJob) -> dict[str, Any]:
-    """Return the Job template of a slice, whose VMs are controlled by the head."""
+    """Return the Job template of a slice, whose VMs the head controls."""
     nodes = resource_flavor(job.flavor)
     pod = {
         **bare_pod(job, nodes["nodeLabels"], nodes["tolerations"]),
@@ -102,7 +102,7 @@ def _program(job: GkeJob, mounts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _container(name: str, job: GkeJob) -> Json:
-    """Return the ``manager``, the ``proxy`` or the ``worker``."""
+    """Return the container named ``manager``, ``proxy`` or ``worker``."""
     pool = job.pool
     filled: Json = _filled(
         _TEXTS[name],
@@ -148,7 +148,7 @@ JOB_IMAGE_SOURCE = gke_rule(
 
 
 def pathways_findings(job: GkeJob) -> Iterator[Draft]:
-    """Find a Pathways job without a VM for its head or a bucket for its state, or with unsuitable slices."""
+    """Find a Pathways job without a VM for its head, without a bucket for its state, or with unsuitable slices."""
     if not job.gke.pathways:
         return
     machine = job.pool.machine.name
@@ -186,7 +186,7 @@ def pathways_findings(job: GkeJob) -> Iterator[Draft]:
 
 
 def _head(job: GkeJob) -> Iterator[Draft]:
-    """Find a cluster without VMs for heads, and a program that requests more than Pathways leaves of them."""
+    """Find a cluster without VMs for heads, and a program that requests more than Pathways leaves on such a VM."""
     pool = job.cluster.pathways
     if pool is None:
         clusters_with_heads = [name for name, spec in job.environment.clusters.items() if spec.pathways]

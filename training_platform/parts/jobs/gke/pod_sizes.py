@@ -1,4 +1,4 @@
-"""A pod's part of its VM: its limits and requests of CPUs, memory and disk, and what a VM has for jobs."""
+"""A pod's share of its VM: limits and requests for CPUs, memory and disk, and the part of a VM that jobs can use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from training_platform.parts.jobs.gke.gke_job import GkeJob
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """A pod's part of its VM: limits of ``memory`` and ``disk`` in GiB, and requests, also of vCPUs.
+    """A pod's share of its VM: limits of ``memory`` and ``disk`` in GiB, and requests, also for vCPUs.
 
-    ``cpus`` and what is asked for are 0 for a pod that has its VM alone: nothing else can take its place there.
+    ``cpus`` and the requested amounts are 0 for a pod that has its VM alone, since no other pod can take its place.
     """
 
     memory: int
@@ -25,7 +25,7 @@ class Parts:
 
     @property
     def shared_memory(self) -> int:
-        """The default GiB of /dev/shm: half of the memory, as on Linux."""
+        """The default size of /dev/shm in GiB: half of the memory, as on Linux."""
         return max(1, self.memory // 2)
 
 
@@ -33,10 +33,10 @@ MODEL_GIB: Final = 30  # seven billion parameters in 16 bits: 14 GiB, loaded onc
 
 
 def pod_parts(job: GkeJob) -> Parts:
-    """Return a pod's part of its VM, from defaults for the smallest VMs with room for it, and from the job's fields.
+    """Return a pod's share of its VM, from the job's fields and defaults for the smallest VMs that can run it.
 
-    A pod that shares its VM asks for its part, and so leaves to each other accelerator as much. Its disk may hold a
-    model in any case: 200 GB for eight GPUs leave each 9 GiB.
+    A pod that shares its VM requests its share, which leaves the same for each of the other accelerators. Its disk
+    limit is always large enough for a model, since 200 GB for eight GPUs would be only 9 GiB for each.
     """
     spec = job.spec
     pools = job.roomy_pools
@@ -58,14 +58,14 @@ def pod_parts(job: GkeJob) -> Parts:
 
 
 def resources(job: GkeJob, chips: dict[str, str], parts: Parts | None = None) -> dict[str, Any]:
-    """Return the container's requests and limits; without a limit of CPUs, which would only slow it.
+    """Return the container's requests and limits, without a CPU limit, which would only slow it down.
 
-    Without ``parts`` it has no limits but the job's own.
+    Without ``parts``, it has only the limits that the job sets.
 
-    A program that outgrows its limits fails, and its restarts are counted. Without limits the kubelet would evict it to
-    save the VM, as it does when a spot VM ends: without a count, and so for ever. What /dev/shm and checkpoints in
-    memory may hold is memory.
-    Source: Kubernetes v1.36.3, pkg/kubelet/eviction, whose evictions for a pod's own limits are no disruptions.
+    A program that exceeds its limits fails, and its restarts are counted. Without limits, the kubelet would evict the
+    pod to protect the VM. As with the end of a spot VM, this is not counted, so it could repeat forever. The content of
+    /dev/shm and checkpoints in memory count as memory. Source: Kubernetes v1.36.3, pkg/kubelet/eviction: an eviction
+    for a pod's own limits is not a disruption.
     """
     spec = job.spec
     sizes_gib = {"memory": parts.memory if parts else spec.memory_gib, "ephemeral-storage": spec.disk_gib}
@@ -88,7 +88,7 @@ def resources(job: GkeJob, chips: dict[str, str], parts: Parts | None = None) ->
 
 
 def vm_sizes(pool: ExpandedPool) -> dict[str, tuple[int, int]]:
-    """Return what a VM of a pool has, and what jobs on it may use together, by the field that requests it."""
+    """Return the size of a pool's VM, and the part that its jobs may use together, keyed by the job's field."""
     memory = (int(pool.machine.memory_gb), usable_memory_gib(pool))
     return {
         "cpu": (pool.machine.vcpus, int(pool.machine.vcpus * 0.9)),
@@ -104,7 +104,7 @@ _PAGES: Final = ("node_config", "linux_node_config", "hugepages_config")
 def usable_memory_gib(pool: ExpandedPool) -> int:
     """Return the GiB of a VM's memory that a job may use: nine tenths of what GKE and large pages leave.
 
-    Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
+    The source of GKE's reservation is GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
     usable = remaining_gb = float(pool.machine.memory_gb)
     for step, share in ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06), (usable, 0.02)):
@@ -117,9 +117,9 @@ def usable_memory_gib(pool: ExpandedPool) -> int:
 
 
 def usable_disk_gib(pool: ExpandedPool) -> int:
-    """Return the GiB of a VM's own disk that a job may fill: three quarters of what GKE leaves, to leave images room.
+    """Return the GiB of a VM's disk that a job may fill: three quarters of what GKE leaves, since images need space.
 
-    Source of GKE's reservation: GKE docs, plan node sizes. Unverified: the figures were not read there again.
+    The source of GKE's reservation is GKE docs, plan node sizes. Unverified: the figures were not read there again.
     """
     size = local_disk_gib(pool)
     disks = local_ssds(pool)
@@ -128,11 +128,11 @@ def usable_disk_gib(pool: ExpandedPool) -> int:
 
 
 def local_disk_gib(pool: ExpandedPool) -> int:
-    """Return the GiB of the disk for images and containers' own files: local SSD where the VM has it, or boot disk."""
+    """Return the GiB of the disk for images and containers' files: local SSD if the VM has it, else the boot disk."""
     return local_ssds(pool) * pool.machine.local_ssd.partition_gib or pool.spec.boot_disk.size_gb
 
 
 def local_ssds(pool: ExpandedPool) -> int:
-    """Return the number of local SSDs that hold images and containers' own files."""
+    """Return the number of local SSDs that store images and containers' files."""
     local_ssd = pool.spec.local_ssd
     return (local_ssd.count or pool.machine.local_ssd.bundled) if local_ssd.use == "ephemeral" else 0

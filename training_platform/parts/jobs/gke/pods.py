@@ -25,7 +25,7 @@ from training_platform.resources.scope import SERVICE_ACCOUNT, TEAM_GROUP, repos
 
 
 def pulled_image(job: GkeJob) -> str:
-    """Return the job's image as nodes pull it: of the environment's repository, from the location that serves them."""
+    """Return the name under which nodes pull the job's image. If the environment hosts it, use the nearest location."""
     name = image(job)
     images = job.environment.images
     if images is None:
@@ -39,8 +39,10 @@ def pulled_image(job: GkeJob) -> str:
 
 
 UNSTARTABLE: Final = (126, 127, 128)
-"""Exit codes of a program that may not be executed or does not exist, as the launcher and shells give them, and of a
-container that does not start (containerd's ``StartError``)."""
+"""Exit codes of a program that cannot be executed or does not exist, and of a container that does not start.
+
+The launcher and shells return 126 and 127. containerd's ``StartError`` has the code 128.
+"""
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 EXPERIMENT_VARIABLES = ("AIP_EXPERIMENT_NAME", "AIP_EXPERIMENT_RUN_NAME")
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
@@ -55,7 +57,7 @@ _TPU_PORTS = (8471, 8080)  # the TPU runtime between hosts; the coordinator betw
 
 
 def job_template(job: GkeJob) -> dict[str, Any]:
-    """Return the template of each of the job's Jobs."""
+    """Return the template of the job's Kubernetes Jobs."""
     direct = gpu_direct(job)
     storage = volumes(job, pod_parts(job), chips=job.chips_per_pod)
     annotations = dict(direct.annotations) if direct else {}
@@ -67,11 +69,12 @@ def job_template(job: GkeJob) -> dict[str, Any]:
 def program_spec(job: GkeJob, pods: int, template: dict[str, Any]) -> dict[str, Any]:
     """Return the spec of a Job whose pods run the job's own program.
 
-    Exit codes of ``retry_on``, and those of a program that cannot start, fail it by a rule, whose message JobSet's own
-    rules know, and all others by ``backoffLimit``. Never the other way round: the Job controller also applies rules to
-    pods of a suspended Job, and would hold the exit code of an eviction against the run when Kueue admits it again.
-    Source: Kubernetes v1.36.3, pkg/controller/job, ``getFailJobMessage``, which reads pods without finalizers too; seen
-    on a kubelet with Kueue 0.19.2, 2026-11-28.
+    A pod failure policy rule fails the Job for the exit codes in ``retry_on``, and for those of a program that cannot
+    start; JobSet's rules match the message of this rule. ``backoffLimit`` fails it for all other codes. It must not be
+    reversed: the Job controller also applies rules to pods of a suspended Job, so after an eviction by Kueue, the exit
+    code of an evicted pod would fail the run when it is admitted again. Source: Kubernetes v1.36.3, pkg/controller/job,
+    ``getFailJobMessage``, which also reads pods without finalizers; observed on a kubelet with Kueue 0.19.2,
+    2026-11-28.
     """
     codes = sorted({*job.spec.retry_on, *UNSTARTABLE})
     program = {"containerName": CONTAINER, "operator": "In", "values": codes}
@@ -79,7 +82,7 @@ def program_spec(job: GkeJob, pods: int, template: dict[str, Any]) -> dict[str, 
 
 
 def job_spec(pods: int, template: dict[str, Any], *rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of a Job with so many pods, which fails as soon as one of them does; ``rules`` say how."""
+    """Return the spec of a Job with a number of pods. It fails when one of them fails, according to ``rules``."""
     return {
         "parallelism": pods,
         "completions": pods,
@@ -97,14 +100,15 @@ NOT_MOVED: Final = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 
 
 def pod_template(annotations: Mapping[str, str], spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the template of a pod, which stays on its VM until it ends."""
+    """Return the template of a pod that stays on its VM until it ends."""
     return {"metadata": {"annotations": {**NOT_MOVED, **annotations}}, "spec": spec}
 
 
 def placement(job: GkeJob) -> dict[str, str]:
-    """Return the annotations that place pods near each other: as the job says, or preferably in the narrowest level.
+    """Return the annotations that place pods near each other.
 
-    A flavor that has no topology admits no job that asks for one. Source: Kueue v0.19.2, topology-aware scheduling.
+    The job sets the level; by default, the narrowest level is preferred. A flavor without a topology does not admit a
+    job that requests one. Source: Kueue v0.19.2, topology-aware scheduling.
     """
     if not job.flavor.topology_levels:
         return {}
@@ -139,7 +143,10 @@ CLAIM = "network-devices"
 
 
 def claimed_devices(job: GkeJob) -> NetworkDevices | None:
-    """Return the network devices that each pod claims: none on one VM, on the VM's network, or without GPUDirect."""
+    """Return the network devices that each pod claims.
+
+    The result is None for a job with one VM, on the host's network, or without GPUDirect.
+    """
     if job.slices * job.hosts == 1 or job.gke.host_network:
         return None
     if job.is_tpu:
@@ -149,21 +156,21 @@ def claimed_devices(job: GkeJob) -> NetworkDevices | None:
 
 
 def volume_group(job: GkeJob) -> dict[str, Any]:
-    """Return the security context of a pod with mounts, by whose group an image writes to them if its user is not root.
+    """Return the security context of a pod with mounts. Its group lets users other than root write to the mounts.
 
-    Cloud Storage FUSE's driver gets it from the kubelet, and mounts with gid, file-mode=664 and dir-mode=775; NFS and
-    Lustre stay as they are. Source: GoogleCloudPlatform/gcs-fuse-csi-driver, NodePublishVolume, and lustre-csi-driver,
-    csi_driver.yaml, read 2026-11-28.
+    The kubelet passes the group to the driver of Cloud Storage FUSE, which mounts with gid, file-mode=664 and
+    dir-mode=775. NFS and Lustre are not changed. Source: GoogleCloudPlatform/gcs-fuse-csi-driver, NodePublishVolume,
+    and lustre-csi-driver, csi_driver.yaml, read 2026-11-28.
     """
     return {"fsGroup": TEAM_GROUP, "fsGroupChangePolicy": "OnRootMismatch"} if job.spec.mounts else {}
 
 
 def program_security(job: GkeJob, capabilities: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the security context of the container with the program: containerd's own filter of system calls.
+    """Return the security context of the program's container: containerd's default filter of system calls.
 
-    GKE sets it for all pods of Autopilot, and not in Standard clusters. It refuses mbind and set_mempolicy (numactl),
-    perf_event_open, io_uring and new namespaces, and allows ptrace and process_vm_readv.
-    Source: GKE docs, about seccomp; containerd 58e6cee, contrib/seccomp/seccomp_default.go; read 2026-11-28.
+    GKE sets it for all pods of Autopilot, but not in Standard clusters. It refuses mbind and set_mempolicy (numactl),
+    perf_event_open, io_uring and new namespaces, and allows ptrace and process_vm_readv. Source: GKE docs, about
+    seccomp; containerd 58e6cee, contrib/seccomp/seccomp_default.go; read 2026-11-28.
     """
     added = {"capabilities": {"add": list(capabilities)}} if capabilities else {}
     if job.gke.unconfined:
@@ -172,7 +179,7 @@ def program_security(job: GkeJob, capabilities: Sequence[str] = ()) -> dict[str,
 
 
 def bare_pod(job: GkeJob, labels: Mapping[str, str], tolerations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the fields of a pod besides containers and volumes, for nodes with some labels and taints."""
+    """Return the fields of a pod other than containers and volumes, for nodes with the given labels and taints."""
     network = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"} if job.gke.host_network else {}
     return {
         "restartPolicy": "Never",  # a pod failure policy allows no other
@@ -185,7 +192,7 @@ def bare_pod(job: GkeJob, labels: Mapping[str, str], tolerations: Sequence[dict[
 
 
 def _container(job: GkeJob, direct: GpuDirect | None, storage: Volumes) -> dict[str, Any]:
-    """Return the one container of a pod, which takes all of its VM unless the job says less."""
+    """Return the only container of a pod. It takes all of its VM unless the job requests less."""
     chips = job.chips_per_pod
     ports = [{"containerPort": port} for port in _TPU_PORTS] if job.is_tpu else []
     mounts = _merged(direct.access.mounts if direct else (), storage.mounts)
@@ -214,7 +221,7 @@ def _container(job: GkeJob, direct: GpuDirect | None, storage: Volumes) -> dict[
 
 
 def platform_variables(job: GkeJob) -> dict[str, str]:
-    """Return the variables that Vertex AI sets itself: paths of the output, and the experiment for its library."""
+    """Return the variables that Vertex AI sets itself: output paths, and the experiment for its library."""
     experiment = (
         dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
     )
@@ -222,10 +229,10 @@ def platform_variables(job: GkeJob) -> dict[str, str]:
 
 
 def node_variables(job: GkeJob) -> dict[str, Any]:
-    """Return the variables by which the job's VMs find each other; Kubernetes numbers the pods of each slice.
+    """Return the variables with which the job's VMs find each other. Kubernetes numbers the pods of each slice.
 
-    The Job controller writes JOB_COMPLETION_INDEX, and the annotation from which it reads it; JobSet the label.
-    Source: JobSet 0.12, ``jobset_types.go``, and Kubernetes' page on indexed Jobs, read 2026-11-23.
+    The Job controller sets JOB_COMPLETION_INDEX and the annotation that it is read from. JobSet sets the label. Source:
+    JobSet 0.12, ``jobset_types.go``, and Kubernetes' page on indexed Jobs, read 2026-11-23.
     """
     names: list[str] = []
     for number in range(job.slices):
@@ -254,6 +261,6 @@ def _field(path: str) -> dict[str, Any]:
 
 
 def _merged(of_direct: tuple[dict[str, Any], ...], of_job: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return both lists, with /dev/shm once; the job's wins."""
+    """Return both lists. If both contain /dev/shm, only the job's entry is kept."""
     twice = any(row["name"] == SHARED_MEMORY for row in of_job)
     return [*(row for row in of_direct if row["name"] != SHARED_MEMORY or not twice), *of_job]

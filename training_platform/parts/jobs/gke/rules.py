@@ -1,4 +1,7 @@
-"""Findings about a job's GKE target: what JobSet and Kueue refuse or never start. Source: their webhooks, read 2026."""
+"""Findings about a job's GKE target: jobs that JobSet or Kueue refuse or never start.
+
+Source: their webhooks, read 2026.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ _RANDOM_SUFFIX = "abcde"  # of a pod's name, with Kubernetes' length
 
 
 def gke_findings(job: ResolvedJob) -> list[Finding]:
-    """Return the findings about the GKE target of a job whose file is valid."""
+    """Return the findings about the GKE target of a job with a valid file."""
     return located(_drafts(on_gke(job)))
 
 
@@ -65,7 +68,7 @@ def _drafts(job: GkeJob) -> Iterator[Draft]:
 
 
 def _image(job: GkeJob) -> Iterator[Draft]:
-    """Find an image from a source that the cluster's admission policy refuses."""
+    """Find an image from a source that the admission policy of the cluster refuses."""
     sources = job.environment.image_sources
     image = pulled_image(job)
     if not sources or image.startswith(sources):
@@ -84,7 +87,7 @@ JOB_RUN_TIME = gke_rule(
 
 
 def _run_time(job: GkeJob) -> Iterator[Draft]:
-    """Find a run longer than its VMs exist, or than the environment lets jobs run.
+    """Find a run time longer than the lifetime of its VMs, or than the maximum in the environment.
 
     Source: GKE docs, queued provisioning, read 2026-04.
     """
@@ -127,7 +130,7 @@ def _unconfined(job: GkeJob) -> Iterator[Draft]:
 
 
 def _tensorboard(job: GkeJob) -> Iterator[Draft]:
-    """Find a TensorBoard to which nothing on GKE streams the logs."""
+    """Find a TensorBoard in a job on GKE, where nothing streams logs to it."""
     if job.spec.tensorboard and job.spec.output and job.spec.vertex is None:
         message = "has no effect on GKE, where nothing streams the logs"
         allowed = "tb-gcp-uploader --logdir $AIP_TENSORBOARD_LOG_DIR beside the program, or no such field"
@@ -147,7 +150,7 @@ JOB_GRACE_REFUSED = gke_rule(
 
 
 def _grace(job: GkeJob) -> Iterator[Draft]:
-    """Find more seconds for a checkpoint than spot VMs or the cluster give."""
+    """Find a grace period for a checkpoint that exceeds the one of spot VMs or of the cluster."""
     seconds = job.gke.grace_seconds
     path = ("gke", "grace_seconds")
     if job.flavor.capacity == "spot" and seconds > SPOT_SECONDS and "grace_seconds" in job.gke.model_fields_set:
@@ -164,7 +167,7 @@ _SEARCH_FIELDS = ("metric", "goal", "trials", "parallel", "max_failed_trials")  
 
 
 def _sweep(job: GkeJob) -> Iterator[Draft]:
-    """Find a search, which GKE does not run, and fields of a sweep that only a search has."""
+    """Find a search, which GKE does not support, and sweep fields that only a search can have."""
     sweep = job.spec.sweep
     if sweep is None:
         return
@@ -186,7 +189,7 @@ def _sweep(job: GkeJob) -> Iterator[Draft]:
 
 
 def _names(job: GkeJob) -> Iterator[Draft]:
-    """Find a job with too long names of pods. Source: JobSet 08dfbdfd, jobset_webhook.go."""
+    """Find a job whose pod names would be too long. Source: JobSet 08dfbdfd, jobset_webhook.go."""
     longest = len(f"{longest_name(job)}-{ROLE}-{job.slices - 1}-{job.hosts - 1}-{_RANDOM_SUFFIX}")
     if longest > LONGEST_NAME:
         max_characters = len(job.name) - (longest - LONGEST_NAME)

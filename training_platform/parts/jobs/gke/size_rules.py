@@ -1,4 +1,4 @@
-"""Findings about the size of a job on GKE: its slices or VMs, and the GPUs of each, beside its pools and its team."""
+"""Findings about the size of a job on GKE: its slices or VMs and their GPUs, compared with its pools and its team."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training_platform.quota.charges import shown
 
 
 def size_findings(job: GkeJob) -> Iterator[Draft]:
-    """Find more slices, VMs or GPUs than the job can have, and GPUs that stay idle beside it."""
+    """Find more slices, VMs or GPUs than the job can have, and GPUs that would stay idle because of the job."""
     if job.gke.pool:
         yield from _pods_without_gpus(job)
     elif job.chips_per_pod <= job.pool.machine.chips:  # else _part_of_a_vm reports that no VM has as many
@@ -33,7 +33,7 @@ JOB_COUNT = gke_rule(
 
 
 def wrong_count(job: GkeJob) -> Iterator[Draft]:
-    """Find nodes of a flavor of TPUs, or slices of another; or GPUs of TPUs, which say as much."""
+    """Find ``nodes`` for a TPU flavor, ``slices`` for another flavor, and ``gpus`` for TPUs."""
     if job.is_tpu and job.gke.gpus is not None:
         yield from _part_of_a_vm(job)
         return
@@ -58,7 +58,7 @@ JOB_FITS_SHARE = gke_rule(
 
 
 def _slices_or_vms(job: GkeJob) -> Iterator[Draft]:
-    """Find more slices or VMs than the pools hold or the team can have; only the tighter limit is reported."""
+    """Find more slices or VMs than the pools or the team can have. Only the lower limit is reported."""
     flavor = job.flavor
     unit_chips = job.demand // job.units
     unit = "slice" if job.is_tpu else "VM"
@@ -90,9 +90,9 @@ def _slices_or_vms(job: GkeJob) -> Iterator[Draft]:
 
 
 def _pool_capacity(job: GkeJob, unit_chips: int) -> int:
-    """Return the chips that a flavor's pools hold for the job; of parts of a VM, only whole parts count.
+    """Return the number of chips in a flavor's pools that the job can use. Parts of a VM count only as whole parts.
 
-    Queued VMs for a job come from one pool, so the largest decides; pools of other VMs are added up.
+    Queued VMs for a job come from one pool, so the largest pool decides. Other pools are added up.
     """
     capacity = 0
     for pool in usable_pools(job.flavor, job.nodes):
@@ -117,7 +117,7 @@ JOB_POOL_QUEUE = gke_rule(
 
 
 def _pods_without_gpus(job: GkeJob) -> Iterator[Draft]:
-    """Find more pods than a pool of CPUs holds or the team may have, and a queue that admits none of them."""
+    """Find more pods than a CPU pool or the team can have, and a queue that admits none of them."""
     pod_cpus = job.cpus_per_pod or 1
     capacity = job.pool.max_nodes * max(1, job.pool.machine.vcpus // pod_cpus)
     quota = cpu_quota(job)
@@ -147,7 +147,7 @@ JOB_PART = gke_rule(
 
 
 def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
-    """Find more GPUs than a VM has, and a part of a VM that cannot be had without the rest."""
+    """Find more GPUs than a VM has, and a part of a VM that can only be requested as a whole VM."""
     machine = job.pool.machine
     gpus = job.gke.gpus
     path = ("gke", "gpus")
@@ -180,7 +180,7 @@ def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
 
 
 def _idle_gpus(job: GkeJob) -> Iterator[Draft]:
-    """Find requests for so much CPU, memory or disk that no other job fits on the rest of the VM's GPUs."""
+    """Find requests for so much CPU, memory or disk that no other job can use the remaining GPUs of the VM."""
     gpus = job.gke.gpus
     places = job.pool.machine.chips * job.pool.places_per_gpu
     if gpus is None or gpus >= places:
@@ -217,7 +217,10 @@ JOB_SLICES_FROM_ZERO = gke_rule(
 
 
 def _multislice(job: GkeJob) -> Iterator[Draft]:
-    """Find pools without what multislice needs. Source: GKE docs on multislice TPUs; reports on JobSet, 2026."""
+    """Find pools that do not meet the needs of multislice.
+
+    Source: GKE docs on multislice TPUs; JobSet reports, 2026.
+    """
     path = ("gke", "slices")
     if job.slices > 1 and not job.pool.multi_host:
         message = f"multislice needs multi-host slices, but {job.flavor.name} has single-host slices"
@@ -241,7 +244,7 @@ JOB_FLAVOR_SHAPE = gke_rule(
 
 
 def slice_shapes(job: GkeJob) -> Iterator[Draft]:
-    """Find a flavor of TPUs with slices of several sizes: no number of VMs is right for all of them."""
+    """Find a TPU flavor with slices of several sizes. No number of VMs is right for all of them."""
     sizes = {pool.hosts: pool for pool in job.flavor.pools}
     if len(sizes) < 2:
         return

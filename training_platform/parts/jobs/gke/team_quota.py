@@ -1,4 +1,4 @@
-"""What a job's team may have in its cluster: of the job's flavor, with what it borrows, and of vCPUs."""
+"""The quota of a job's team in its cluster: for the job's flavor, including borrowed quota, and for vCPUs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from training_platform.parts.jobs.gke.gke_job import GkeJob
 
 
 def reach(job: GkeJob) -> tuple[int, float]:
-    """Return the team's nominal quota of the job's flavor, and the most that it can have, in chips or GPUs.
+    """Return the team's nominal quota of the job's flavor, and the maximum that it can have, in chips or GPUs.
 
-    A team borrows what others lend, up to its borrowing limit. The most is ``inf`` without that limit if some stack
-    files are unreadable, since they may be of further teams.
+    A team borrows quota that others lend, up to its borrowing limit. Without this limit, the maximum is ``inf`` if some
+    stack files are unreadable, since they may belong to other teams.
     """
     share = job.team.shares[job.gke.cluster][job.flavor.name]
     lending_environment = lending(job.workspace, job.team.environment)
@@ -27,7 +27,7 @@ def reach(job: GkeJob) -> tuple[int, float]:
 
 
 def larger_share(job: GkeJob, needed: int) -> str:
-    """Return what to raise so that the team can have the needed chips: its quota, its borrowing limit, or the pools."""
+    """Return which value to raise for the needed chips: the team's quota, its borrowing limit, or the pools."""
     path = ("shares", job.gke.cluster, job.flavor.name)
     share = job.team.shares[job.gke.cluster][job.flavor.name]
     other_shares = list(_other_shares(job, job.environment))
@@ -39,7 +39,7 @@ def larger_share(job: GkeJob, needed: int) -> str:
 
 
 def _other_shares(job: GkeJob, environment: Environment) -> Iterator[Share]:
-    """Yield the shares of the job's flavor of other teams, and of the environment's cohorts."""
+    """Yield the shares that other teams and the environment's cohorts have of the job's flavor."""
     shares_by_holder = [cohort.shares for cohort in environment.cohorts.values()]
     for _, team, _ in job.workspace.teams():
         if team.environment == job.team.environment and team.name != job.team.name:
@@ -57,7 +57,7 @@ def _lent(share: Share) -> int:
 
 
 def cpu_quota(job: GkeJob) -> int:
-    """Return the vCPUs that all pods of the team may request in the job's cluster."""
+    """Return the total vCPUs that the team's pods may request in the job's cluster."""
     from training_platform.resources.tenancy import resource_quota  # noqa: PLC0415 # few jobs need it
 
     flavors = job.workspace.flavors(job.team.environment, job.gke.cluster)

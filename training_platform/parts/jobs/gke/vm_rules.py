@@ -1,4 +1,4 @@
-"""Findings about what a job on GKE requests of its VMs: CPUs, memory, disk, places near each other, and directories."""
+"""Findings about the requests of a job on GKE: CPUs, memory, disk, placement, and directories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOST = "host"  # the level of a physical host, which has one VM of these machine
 
 
 def vm_findings(job: GkeJob) -> Iterator[Draft]:
-    """Find requests that the job's VMs or their cluster do not satisfy."""
+    """Find requests that the job's VMs or its cluster cannot satisfy."""
     yield from _machine(job)
     yield from _local_checkpoints(job)
     yield from _directories(job)
@@ -36,7 +36,7 @@ JOB_MACHINE = gke_rule(
 
 
 def _machine(job: GkeJob) -> Iterator[Draft]:
-    """Find more CPUs, memory or disk than a VM has; the part that its own software takes is unknown."""
+    """Find more CPUs, memory or disk than a VM has. The part that the VM's own software uses is unknown."""
     pool = job.pool
     spec = job.spec
     units = {"cpu": "vCPUs", "disk_gib": "GiB of disk"}
@@ -60,7 +60,7 @@ def _machine(job: GkeJob) -> Iterator[Draft]:
 
 
 def _local_checkpoints(job: GkeJob) -> Iterator[Draft]:
-    """Find local checkpoints on VMs without local SSD, larger than the job's limits, or of a Pathways job."""
+    """Find local checkpoints on VMs without local SSD, larger than the job's limits, or in a Pathways job."""
     local = job.spec.local_checkpoints
     rule = JOB_LOCAL_CHECKPOINTS
     if local is None:
@@ -105,7 +105,7 @@ JOB_MOUNT_FAR = gke_rule(
 
 
 def _directories(job: GkeJob) -> Iterator[Draft]:
-    """Find directories that the cluster's pods do not reach."""
+    """Find directories that the cluster's pods cannot reach."""
     instances = job.environment.filestore
     cluster = job.cluster
     near: list[str] = []
@@ -130,7 +130,7 @@ JOB_PLACEMENT = gke_rule(
 
 
 def _placement(job: GkeJob) -> Iterator[Draft]:
-    """Find a level that the flavor's topology lacks, and one that can never hold all VMs of the job."""
+    """Find a level that is not in the flavor's topology, or that can never contain all VMs of the job."""
     levels = job.placement_levels
     chosen = job.gke.placement
     path = ("gke", "placement", "level")
@@ -163,7 +163,7 @@ JOB_FILE_CACHE = gke_rule(
 
 
 def _file_caches(job: GkeJob) -> Iterator[Draft]:
-    """Find caches of buckets that are larger than the disk of the VM, or than the job's part of it."""
+    """Find bucket caches that are larger than the disk of the VM, or than the job's share of it."""
     pool = min(job.roomy_pools, key=usable_disk_gib)
     whole = usable_disk_gib(pool)
     part = int(whole * job.part_of_vm(pool))

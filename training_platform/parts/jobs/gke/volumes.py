@@ -35,7 +35,7 @@ _FUSE_OPTIONS = "implicit-dirs"  # prefixes of object names count as folders
 
 @dataclass(frozen=True, kw_only=True)
 class Volumes:
-    """The parts of a pod that hold its storage; ``mounts`` are those of the container that trains."""
+    """The parts of a pod that define its storage. ``mounts`` are those of the training container."""
 
     volumes: list[dict[str, Any]] = field(default_factory=list)
     mounts: list[dict[str, Any]] = field(default_factory=list)
@@ -62,10 +62,10 @@ def volumes(job: GkeJob, parts: Parts | None = None, *, chips: int) -> Volumes:
 
 
 def shared_memory(job: GkeJob, parts: Parts | None = None, *, chips: int) -> dict[str, Any] | None:
-    """Return the volume for /dev/shm; None without accelerators and data loaders, for which 64 MiB suffice.
+    """Return the volume for /dev/shm, or None for a job without accelerators and data loaders, where 64 MiB suffice.
 
-    PyTorch's data loaders hand over batches there, and end in a bus error where it is full. What it holds counts as the
-    container's memory.
+    PyTorch's data loaders pass batches through /dev/shm, and fail with a bus error if it is full. Its content counts as
+    the container's memory.
     """
     size = job.spec.shared_memory_gib
     if size == 0 or (size is None and not chips and not job.spec.data_loaders):
@@ -96,7 +96,7 @@ def _storage(job: GkeJob) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def _fuse(job: GkeJob, bucket: str, mount: Mount) -> dict[str, Any]:
-    """Return the driver's part of a volume; on the VM's network, an option makes it act as the pod's account."""
+    """Return the driver's part of a volume. On the host's network, an option makes the driver use the pod's account."""
     host = {"hostNetworkPodKSA": "true"} if job.gke.host_network else {}
     cache = {"fileCacheCapacity": f"{mount.file_cache_gib}Gi", "fileCacheForRangeRead": "true"}
     attributes = {"bucketName": bucket, "mountOptions": _FUSE_OPTIONS}

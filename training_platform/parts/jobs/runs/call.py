@@ -1,4 +1,4 @@
-"""``submit``, what ``job submit`` does as a call from Python, for notebooks and other programs."""
+"""``submit``: the command ``job submit`` as a Python function, for notebooks and other programs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def submit(
 ) -> list[str]:
     """Submit a job file of a repository, ``jobs/<team>/<job>.yaml``, and return the names of its runs.
 
-    There is one, or on GKE one for each point of a sweep. ``args``, ``env`` and ``nodes`` change only this run. Unlike
-    the command it does not look for the image in its registry. Raises UserError with every error of ``job check``, and
-    its subclasses for files that cannot be read and for what Google Cloud or the cluster refuses.
+    There is one run, or on GKE one for each point of a sweep. ``args``, ``env`` and ``nodes`` change only this run.
+    Unlike the command, this function does not check that the image is in its registry. Raises UserError with every
+    error of ``job check``. Raises subclasses of UserError for files that cannot be read, and for requests that Google
+    Cloud or the cluster refuses.
     """
     path = Path(file).resolve()
     root = path.parents[2]

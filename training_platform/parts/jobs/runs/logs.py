@@ -1,4 +1,4 @@
-"""Logs of runs: lines of pods on GKE and of replicas on Vertex AI, and attempts that ended."""
+"""Logs of runs: lines of pods on GKE and of replicas on Vertex AI, and earlier attempts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from training_platform.parts.jobs.runs.state import Run, State, quoted
 
 _POLL_SECONDS = 2.0
 LogLine = tuple[str, str]
-"""The pod or replica that wrote a line, and its text."""
+"""The pod or replica that wrote a line, and the line's text."""
 
 
 def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[LogLine]:
-    """Yield lines with the name of their pod, without the run's; a pod that has not started has none.
+    """Yield lines, each with its pod's name without the run's name. A pod that has not started has no lines.
 
-    With ``follow`` pods are read side by side, those of a restart too, until the run has ended. Raises ClusterError.
+    With ``follow``, all pods are read concurrently, including those of restarts, until the run has ended. Raises
+    ClusterError.
     """
     if follow:
         yield from _followed(cluster, namespace, run)
@@ -53,7 +54,7 @@ def _followed(cluster: ClusterApi, namespace: str, run: str) -> Iterator[LogLine
 
 
 def _come(lines: SimpleQueue[LogLine], seconds: float) -> Iterator[LogLine]:
-    """Yield the items that arrive within some seconds."""
+    """Yield the items that arrive within the given number of seconds."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -71,7 +72,7 @@ def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: Simple
 
 
 def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
-    """Return the started pods of a run by name, without pods that do not run the job's program."""
+    """Return the names of the started pods of a run, except pods that do not run the job's program."""
     names = []
     for pod in cluster.objects(PODS, namespace, f"{JOBSET_LABEL}={run}"):
         containers = pod.get("spec", {}).get("containers") or [{"name": CONTAINER}]  # a pod may have no spec yet
@@ -107,10 +108,10 @@ _LINES = 3  # at the end of an attempt's log
 def vertex_lines(
     log: CloudLogging, run: Run, ids: Callable[[], Mapping[str, str]], *, ended: Callable[[], bool] | None = None
 ) -> Iterator[LogLine]:
-    """Yield the lines of a run's replicas; with ``ended`` also new ones, until it returns true.
+    """Yield the lines of a run's replicas. With ``ended``, also yield new lines until it returns true.
 
-    ``ids`` are those of its jobs as they are now, with the trial that an id belongs to. A trial that begins is asked
-    from the run's beginning: its lines may be older than the last one of another.
+    ``ids`` returns the current ids of the run's jobs, each with its trial. If a new trial appears, entries are
+    requested again from the start of the run, since its lines may be older than the last line of another trial.
     """
     begin = since = f' AND timestamp>="{run.created}"' if run.created else ""
     seen: set[str] = set()
@@ -135,7 +136,7 @@ def vertex_lines(
 
 
 def pod_lines(log: CloudLogging, place: RunPlace, run: str) -> Iterator[LogLine]:
-    """Yield the lines of a run's pods, which may be gone, from Cloud Logging."""
+    """Yield the lines of a run's pods, which may be deleted, from Cloud Logging."""
     for entry in log.entries(_of_pods(place.cluster, place.team.name, run)):
         yield _line(entry, run)
 
@@ -161,10 +162,10 @@ def _of_jobset(cluster: str, namespace: str, run: str) -> str:
 
 
 def earlier_attempts(log: CloudLogging, cluster: str, namespace: str, run: str) -> Iterator[str]:
-    """Yield a sentence about the end of each of a run's last attempts that ended badly, with the end of its log.
+    """Yield a sentence about each recent attempt of a run that failed, with the last lines of its log.
 
-    JobSet deletes the pods of an attempt when the next begins, and writes an event; Cloud Logging keeps both events and
-    lines. Raises GoogleError.
+    When an attempt begins, JobSet deletes the pods of the previous one and writes an event. Cloud Logging keeps both
+    events and lines. Raises GoogleError.
     """
     ends = [(str(entry["timestamp"]), _event(entry)) for entry in log.entries(_of_jobset(cluster, namespace, run))]
     ends = [(time, event) for time, event in ends if event.get("reason") in (*RESTARTS, *_FAILURES)]
@@ -181,7 +182,7 @@ def earlier_attempts(log: CloudLogging, cluster: str, namespace: str, run: str) 
 
 
 def recorded_end(log: CloudLogging, cluster: str, namespace: str, run: str) -> tuple[State, Json, str] | None:
-    """Return a run's final state, the event of its end and the time; None without such an event.
+    """Return a run's final state, the event of its end and the time; None if there is no such event.
 
     Raises GoogleError.
     """
@@ -191,7 +192,7 @@ def recorded_end(log: CloudLogging, cluster: str, namespace: str, run: str) -> t
 
 
 def gone_run(log: CloudLogging, place: RunPlace, run: str) -> Run | None:
-    """Return a run that its cluster no longer has, by the event of its end; None without such an event."""
+    """Return a run that is no longer in its cluster, from the event of its end; None if there is no such event."""
     end = recorded_end(log, place.cluster, place.team.name, run)
     if end is None:
         return None

@@ -1,4 +1,4 @@
-"""Runs on GKE, from the JobSet and from Kueue's Workload of it.
+"""Runs on GKE, read from the JobSet and its Workload in Kueue.
 
 Sources: JobSet v1alpha2 and Kueue v1beta2 Go types and controllers (JobSet 0.12, Kueue 0.19.2), read 2026-11-22.
 """
@@ -20,7 +20,7 @@ USER_ANNOTATION = "training-platform/user"
 
 
 def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
-    """Return the run of a JobSet; ``workload`` is None if Kueue has not seen it, or has deleted it."""
+    """Return the run of a JobSet. ``workload`` is None if Kueue has not created it yet, or has deleted it."""
     about = jobset["metadata"]
     status = jobset.get("status") or {}
     state, reason = _state(jobset, workload)
@@ -45,7 +45,7 @@ def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
 
 
 def with_wait(run: Run, pods: Iterable[Json]) -> Run:
-    """Return a run with what a container of its pending pods waits for, first what is not only its start."""
+    """Return a run with the reason why containers of its pending pods wait. Reasons other than a start come first."""
     waits = sorted(filter(None, map(container_wait, pods)), key=lambda wait: wait.get("reason") in _STARTS)
     if run.state != "starting" or not waits:
         return run
@@ -54,9 +54,9 @@ def with_wait(run: Run, pods: Iterable[Json]) -> Run:
 
 
 def container_wait(pod: Json) -> Json:
-    """Return why a container of a pod waits: reason and message, of one that waits for more than its start if any does.
+    """Return reason and message of a waiting container of a pod. Reasons other than its start come first.
 
-    While an init container's image cannot be pulled, the others only wait for the pod's initialization.
+    While an init container's image cannot be pulled, the other containers only wait for the pod's initialization.
     """
     status = pod.get("status") or {}
     rows = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
@@ -65,7 +65,7 @@ def container_wait(pod: Json) -> Json:
 
 
 def _accelerators(jobset: Json) -> int:
-    """Return the GPUs or chips that all pods of a JobSet request."""
+    """Return the total number of GPUs or chips that the pods of a JobSet request."""
     total = 0
     for role in jobset["spec"]["replicatedJobs"]:
         spec = role["template"]["spec"]
@@ -77,7 +77,7 @@ def _accelerators(jobset: Json) -> int:
 
 
 def workload_of(jobset: Json, workloads: Iterable[Json]) -> Json | None:
-    """Return the Workload that a JobSet owns; the youngest, if a deleted one still exists."""
+    """Return the Workload that a JobSet owns. If a deleted one still exists, return the newest."""
     uid = jobset["metadata"].get("uid")
     owners = [(workload, workload["metadata"].get("ownerReferences") or ()) for workload in workloads]
     owned = [workload for workload, rows in owners if any(row.get("uid") == uid for row in rows)]
@@ -92,18 +92,18 @@ def flavors_of(workload: Json | None) -> set[str]:
 
 
 def condition(obj: Json | None, kind: str) -> Json | None:
-    """Return a condition of an object by its type, whatever its status, or None."""
+    """Return an object's condition with this type and any status, or None."""
     conditions = ((obj or {}).get("status") or {}).get("conditions") or ()
     return next((row for row in conditions if row.get("type") == kind), None)
 
 
 def holds(obj: Json | None, kind: str) -> bool:
-    """Whether an object has a condition with status True."""
+    """Return True if an object has a condition with status True."""
     return (condition(obj, kind) or {}).get("status") == "True"
 
 
 def words(obj: Json | None, kind: str) -> str:
-    """Return the message of a condition, or its reason."""
+    """Return the message of a condition, or its reason if there is no message."""
     row = condition(obj, kind) or {}
     return str(row.get("message") or row.get("reason") or "")
 
@@ -127,7 +127,7 @@ def _state(jobset: Json, workload: Json | None) -> tuple[State, str]:
 
 
 def _pods_are_ready(jobset: Json, workload: Json) -> bool:
-    """Whether all pods of an admitted run are ready; JobSet says so before Kueue does, or instead of it."""
+    """Return True if all pods of an admitted run are ready. JobSet may report this before Kueue, or instead of it."""
     if condition(workload, "PodsReady"):
         return holds(workload, "PodsReady")
     rows = (jobset.get("status") or {}).get("replicatedJobsStatus") or ()

@@ -1,4 +1,4 @@
-"""Runs on Vertex AI, read from the bodies of its training jobs, and why one waits or failed. Pure.
+"""Runs on Vertex AI, read from the bodies of its training jobs, and the reasons why they wait or failed. Pure.
 
 Source: Vertex AI v1, CustomJob and JobState of the discovery document that google-api-python-client ships, read
 2026-11-22.
@@ -35,7 +35,7 @@ _UNAVAILABLE = 14
 
 
 def working_job(pipeline: Json) -> str:
-    """Return the full name of a training pipeline's job; empty until it exists, and for a job.
+    """Return the full name of a training pipeline's job, or "" until the job exists. For a job, return "".
 
     Source: google-cloud-aiplatform, training_jobs.py, and the discovery document, CustomJobMetadata and
     HyperparameterTuningJobMetadata, read 2026-11-22.
@@ -45,9 +45,9 @@ def working_job(pipeline: Json) -> str:
 
 
 def log_ids(bodies: Iterable[Json]) -> dict[str, str]:
-    """Return the ids under which Cloud Logging may have lines of a run's jobs, with the trial that an id belongs to.
+    """Return the ids under which Cloud Logging may have lines of a run's jobs, each with its trial.
 
-    ``gcloud ai hp-tuning-jobs stream-logs`` asks by the tuning job's id; a trial names a custom job besides.
+    ``gcloud ai hp-tuning-jobs stream-logs`` uses the tuning job's id. A trial also names a custom job.
     """
     ids: dict[str, str] = {}
     for body in bodies:
@@ -57,9 +57,9 @@ def log_ids(bodies: Iterable[Json]) -> dict[str, str]:
 
 
 def vertex_run(body: Json, working: Json | None = None) -> Run:
-    """Return the run that a custom job, a tuning job or a training pipeline is.
+    """Return the run of a custom job, a tuning job or a training pipeline.
 
-    ``working`` is the job that works for a pipeline, which runs by its own account while that job waits.
+    ``working`` is the job that a pipeline created. The pipeline's own state is RUNNING even while this job waits.
     """
     _, _, _, region, _, _ = str(body["name"]).split("/")
     state = _STATES.get(_phase(body), "unknown")
@@ -88,7 +88,7 @@ def vertex_run(body: Json, working: Json | None = None) -> Run:
 
 
 def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator[str]:
-    """Yield sentences, the cause first; for a pipeline, the cause of its job until that has ended."""
+    """Yield sentences about a run, the cause first. For a pipeline, it is the cause of its job until that has ended."""
     if working and _phase(working) != "SUCCEEDED":
         body = working
     elif working and run.state == "running":
@@ -133,7 +133,7 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 
 
 def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
-    """Yield the cause of a job's end, and how to avoid it."""
+    """Yield the cause of a job's failure, and how to avoid it."""
     machine = _machine(body)
     code = (body.get("error") or {}).get("code")
     strategy = scheduling.get("strategy")
@@ -160,7 +160,7 @@ def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
 
 
 def _elsewhere(support: VertexSupport | None, region: str) -> str:
-    """Return the other regions in which Vertex AI trains on an accelerator, as the end of a sentence."""
+    """Return the end of a sentence with the other regions in which Vertex AI offers an accelerator."""
     if support is None:
         return ""
     other_regions = [other for other in support.regions if other != region]
@@ -182,5 +182,5 @@ def _machine_spec(body: Json) -> Json:
 
 
 def _phase(body: Json) -> str:
-    """Return a state without its prefix, which differs between jobs and pipelines."""
+    """Return a state without its prefix, which is different for jobs and pipelines."""
     return str(body.get("state") or "unknown").partition("_STATE_")[2] or "unknown"

@@ -1,4 +1,4 @@
-"""Places of runs: the clusters and regions of Vertex AI that teams and job files name. No network."""
+"""Places of runs: the clusters, and regions of Vertex AI, that teams and job files name. It uses no network."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunPlace:
 
     @property
     def log_source(self) -> str:
-        """The log view with the lines of the team's pods or jobs, or the project with all logs."""
+        """The log view with the lines of the team's pods or jobs, or the project, which has all logs."""
         if self.target == "vertex":
             return vertex_log_view(self.team, self.environment) or f"projects/{self.scope.project}"
         if self.environment.team_logs_days is None:
@@ -54,12 +54,12 @@ class RunPlace:
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """The contexts of the cluster in kubeconfigs: gcloud's, and its plain name."""
+        """The names that the cluster's context may have in kubeconfigs: gcloud's, and the cluster's name."""
         return context_name(self.environment.project, self.location, self.cluster), self.cluster
 
     @property
     def log_in(self) -> str:
-        """The command that adds the context."""
+        """The command that adds the context to the kubeconfig."""
         return (
             f"gcloud container clusters get-credentials {self.cluster} --location {self.location} "
             f"--project {self.environment.project} --dns-endpoint"
@@ -67,7 +67,7 @@ class RunPlace:
 
 
 def place_of(job: ResolvedJob, target: Target) -> RunPlace:
-    """Return where a job runs on one of its targets."""
+    """Return the place where a job runs on one of its targets."""
     key = ""
     if target == "gke" and job.spec.gke:
         key = job.spec.gke.cluster
@@ -79,9 +79,9 @@ def place_of(job: ResolvedJob, target: Target) -> RunPlace:
 def places(
     root: Path, workspace: Workspace, *, environment: str | None = None, team: str | None = None
 ) -> list[RunPlace]:
-    """Return every place in which the selected teams can have runs, each once.
+    """Return every place in which the selected teams can have runs, without duplicates.
 
-    Raises UserError where nothing of the repository is called so. Of a broken job file nothing is known.
+    Raises UserError if the repository has no such team or environment. A job file with errors is ignored.
     """
     return _places(_jobs(root, workspace), workspace, environment=environment, team=team)
 
@@ -117,9 +117,10 @@ def _places(
 def places_of_run(
     root: Path, workspace: Workspace, run: str, *, team: str | None = None
 ) -> tuple[list[RunPlace], list[RunPlace]]:
-    """Return the places in the file of a run's job, found by the run's name, and the other places of its team.
+    """Return the places in the file of a run's job, which is found by the run's name, and other places of its team.
 
-    A job file may have changed since the run was submitted; with ``team`` it may even be deleted. Raises UserError.
+    The job file may have changed since the run was submitted. With ``team``, it may even have been deleted. Raises
+    UserError.
     """
     jobs = list(_jobs(root, workspace))
     called = job_among(run, [job.name for job in jobs if team in (None, job.team.name)])

@@ -1,4 +1,4 @@
-"""A run of a job, in one form for GKE and Vertex AI."""
+"""A run of a job, in a common form for GKE and Vertex AI."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ EXIT_CODES: dict[State, int] = {"succeeded": 0, "failed": 1, "cancelled": 1}
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run. Times are RFC 3339 in UTC; ``reason`` is the platform's own message, or empty.
+    """One run. Times are RFC 3339 in UTC. ``reason`` is the platform's own message, or "".
 
-    ``place`` is the cluster, or the region of Vertex AI; ``identity`` is the name by which its API knows the run.
-    ``gone`` says that its objects are, and that this is what Cloud Logging saw of it.
-    ``user`` is who submitted it, as the run itself says; ``accelerators`` are those of all its VMs.
-    ``waiting_reason`` is Kubernetes' reason why containers of a starting run wait, such as ImagePullBackOff.
-    ``restarts`` counts restarts of the whole job after failures; interruptions of VMs are in ``interruptions``.
+    - ``place`` is the cluster, or the region of Vertex AI; ``identity`` is the run's name in its API.
+    - ``gone`` is True if its objects no longer exist, so that the data are from Cloud Logging.
+    - ``user`` is the submitter according to the run itself; ``accelerators`` are those of all its VMs.
+    - ``waiting_reason`` is Kubernetes' reason why containers of a starting run wait, such as ImagePullBackOff.
+    - ``restarts`` counts restarts of the whole job after failures; ``interruptions`` counts interruptions of VMs.
     """
 
     name: str
@@ -43,16 +43,16 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, successfully or not."""
+        """Whether the run has ended, successfully or not."""
         return self.state in ENDED
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field, for programs."""
+        """Return every field as JSON data."""
         return asdict(self)
 
 
 def since(start: str, end: str, now: datetime) -> str:
-    """Return the time from ``start`` to ``end``, or until now, as ``3d``, ``5h`` or ``12m``; - for no start."""
+    """Return the time from ``start`` to ``end`` or now, such as ``3d``, ``5h`` or ``12m``; "-" without a start."""
     if not start:
         return "-"
     seconds = ((datetime.fromisoformat(end) if end else now) - datetime.fromisoformat(start)).total_seconds()
@@ -65,5 +65,5 @@ def since(start: str, end: str, now: datetime) -> str:
 
 
 def quoted(message: str) -> str:
-    """Return the platform's own message in quotation marks, in one line, without its full stop."""
+    """Return the platform's own message in quotation marks, in one line and without its full stop."""
     return f'"{" ".join(message.split()).rstrip(".")}"'

@@ -1,7 +1,7 @@
-"""Submitting a job: whatever ``check`` refuses is not sent, and nothing is submitted partly.
+"""Submits jobs. A job that ``check`` refuses is not sent, and no job is submitted partially.
 
-Around the submission, source is uploaded to its bucket, values that only a deployment knows are filled into the
-bodies, and a record of the run is written.
+A submission also uploads source to its bucket, fills values that are known only after a deployment into the bodies, and
+writes a record of the run.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ _DELETION_SECONDS = 300  # most pods of a deactivated run are gone
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A prepared run; ``bodies`` is empty if findings prevent its submission.
+    """A prepared run. ``bodies`` is empty if findings prevent its submission.
 
-    A grid on GKE has one for each of its points, everything else one; ``collection`` is where Vertex AI keeps it.
+    A grid on GKE has a body for each of its points, every other run has one. ``collection`` is the collection in Vertex
+    AI that the body is sent to.
     """
 
     job: ResolvedJob | None = None
@@ -65,13 +66,13 @@ class Prepared:
 
     @property
     def refused(self) -> bool:
-        """Whether a finding is an error."""
+        """Whether one of the findings is an error."""
         return any(finding.severity == "error" for finding in self.findings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Changes of a run against its job file; with ``hold_minutes`` its pods wait for a shell."""
+    """Differences between a run and its job file. With ``hold_minutes``, its pods wait for a shell."""
 
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
@@ -79,7 +80,7 @@ class Changes:
     hold_minutes: int = 0
 
     def applied(self, value: Any, target: Target | None) -> Any:
-        """Return a job file's values with the changes; a file that is not a mapping is rejected later."""
+        """Return a job file's values with the changes. A file that is not a mapping is returned, and rejected later."""
         if not isinstance(value, dict):
             return value
         changed = {**value}
@@ -100,9 +101,10 @@ class Changes:
         return changed
 
     def held(self, job: ResolvedJob) -> ResolvedJob:
-        """Return the job with a command that ends by itself, instead of its program and sweep.
+        """Return the job with a command that only waits and ends by itself, instead of its program and sweep.
 
-        Kueue ends it too, whatever somebody does in its shell: its limit leaves the VMs their time to start.
+        Kueue also ends the job, whatever a user does in its shell. Its limit includes the time that the VMs need to
+        start.
         """
         if not self.hold_minutes:
             return job
@@ -128,9 +130,9 @@ def prepare(
     changes: Changes = UNCHANGED,
     index: int = 0,
 ) -> Prepared:
-    """Return a job file's next run, with the findings of ``job check``. Raises UnreadableError and UserError.
+    """Return a job file's next run, with the findings of ``job check``. Raises UnreadableError or UserError.
 
-    ``run`` is its name; None makes one up. ``index`` is one of the places that the file lists.
+    ``run`` is its name; None generates one. ``index`` selects one of the places in the file.
     """
     job, findings = read_job(path, root, read_workspace(root), partial(changes.applied, target=target), index)
     if job is None:
@@ -156,9 +158,9 @@ def prepare(
 
 
 def image_findings(job: ResolvedJob, registries: Registries) -> list[Finding]:
-    """Find an image that its registry lacks or, as a warning, a registry that does not answer.
+    """Find an image that is not in its registry. If the registry does not answer, return a warning.
 
-    Pods with an image that is not there would hold machines until a time-out.
+    Pods whose image does not exist would keep machines until a time-out.
     """
     return located(_of_image(job, registries))
 
@@ -195,12 +197,12 @@ def _of_image(job: ResolvedJob, registries: Registries) -> Iterator[Draft]:
 
 
 def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
-    """Create the JobSets after the API server and all webhooks accepted them in a dry run; return the runs' names.
+    """Create the JobSets, and return the runs' names. The API server and webhooks first check them in a dry run.
 
-    If one of a grid's is refused after all, those before it are deleted again.
+    If one JobSet of a grid is refused nevertheless, those created before it are deleted.
 
-    Raises ClusterError: for a missing queue (Kueue would leave the job suspended without a word), a namesake, and
-    whatever the server refuses.
+    Raises ClusterError for a missing queue (Kueue would suspend the job without a message), for an existing run with
+    the same name, and for anything that the server refuses.
     """
     metadata = prepared.bodies[0]["metadata"]
     namespace = metadata["namespace"]
@@ -228,7 +230,7 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
 
 
 def _create_run(body: Json, cluster: ClusterApi, *, dry_run: bool) -> None:
-    """Create a JobSet, or ask the server whether it would. Raises ClusterError."""
+    """Create a JobSet, or let the server check it in a dry run. Raises ClusterError."""
     metadata = body["metadata"]
     try:
         cluster.create(JOBSETS, metadata["namespace"], body, dry_run=dry_run)
@@ -240,10 +242,10 @@ def _create_run(body: Json, cluster: ClusterApi, *, dry_run: bool) -> None:
 
 
 def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], None] = time.sleep) -> None:
-    """Delete a run's JobSet and create it again: Kueue queues it and counts from zero.
+    """Delete a run's JobSet and create it again, so that Kueue queues it with reset counters.
 
-    Members may not write Workloads, which is why the JobSet is replaced. Raises ClusterError: for a run that Kueue did
-    not put aside, and where the run cannot be created again.
+    The JobSet is replaced because members may not write Workloads. Raises ClusterError if Kueue has not deactivated the
+    run, or if the run cannot be created again.
     """
     held = cluster.get(JOBSETS, team, run)
     workload = workload_of(held, cluster.objects(WORKLOADS, team)) if held else None
@@ -267,10 +269,11 @@ def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], N
 def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
     """Create the job and return the run's name.
 
-    Raises GoogleError, and UserError for a namesake, which Vertex AI would let in, a job without an account, and
-    machines of a persistent resource that is not there.
+    Raises GoogleError. Raises UserError for an existing run with the same name, which Vertex AI would accept, for a job
+    without a service account, and for machines of a persistent resource that does not exist.
 
-    Without an account of its own it would run as the project's custom code agent, with rights on the whole project.
+    Without its own account, the job would run as the project's custom code agent, with permissions on the whole
+    project.
     """
     (body,) = prepared.bodies
     if not job_spec(body).get("serviceAccount"):
@@ -298,7 +301,7 @@ MOST_LISTED = 30
 
 
 class Submitted(NamedTuple):
-    """The names of the runs of a submission; ``unrecorded`` is why their output has no ``run.json``."""
+    """The names of the submitted runs. ``unrecorded`` is the reason if their output has no ``run.json``."""
 
     names: list[str]
     unrecorded: GoogleError | None = None
@@ -309,7 +312,8 @@ def submit_run(
 ) -> Submitted:
     """Upload a run's source, submit the run to the API that ``connected`` returns, and write its record.
 
-    ``endpoint`` and ``outputs`` are those of ``delivered``. Raises what it and the two submissions raise.
+    ``endpoint`` and ``outputs`` are described in ``delivered``. Raises the errors of ``delivered`` and of both
+    submissions.
     """
     complete = delivered(prepared, endpoint, outputs)
     api = connected()
@@ -322,7 +326,7 @@ def submit_run(
 
 
 def listing(job: ResolvedJob) -> str:
-    """Return a line about the uploaded files of a folder; empty for a job without one."""
+    """Return a line about the uploaded files of a folder, or "" for a job without a folder."""
     folder = job.spec.source.folder if job.spec.source else None
     if folder is None:
         return ""
@@ -335,11 +339,11 @@ def listing(job: ResolvedJob) -> str:
 
 
 def delivered(prepared: Prepared, endpoint: Endpoint, outputs: Outputs = lambda: None) -> Prepared:
-    """Upload a run's source, and return the run with everything filled in. Raises GoogleError.
+    """Upload a run's source, and return the run with all placeholders filled in. Raises GoogleError.
 
-    ``endpoint`` tells where a local cloud has a service, by its name in paths. ``outputs`` returns what the environment
-    exports: addresses that are not among that are asked of their services, which needs a role. What was uploaded stays
-    where the submission then fails: the next one finds it there.
+    ``endpoint`` returns the address of a service in a local cloud, given its name in paths. ``outputs`` returns the
+    exports of the environment. Addresses that are not exported are requested from their services, which needs a role.
+    If the submission fails later, the uploaded source is kept, and the next submission uses it.
     """
     addresses = cache(lambda: _exported(outputs()))
     archive = source_archive(prepared.job) if prepared.job else None
@@ -359,16 +363,16 @@ def delivered(prepared: Prepared, endpoint: Endpoint, outputs: Outputs = lambda:
 
 
 def _exported(outputs: EnvironmentOutputs | None) -> dict[str, str]:
-    """Return the addresses of an environment's instances by their names in Google Cloud."""
+    """Return the addresses of an environment's instances, keyed by their names in Google Cloud."""
     if outputs is None:
         return {}
     return {exported.instance: exported.ip for exported in (*outputs.filestore.values(), *outputs.lustre.values())}
 
 
 def write_record(prepared: Prepared, runs: Sequence[str], endpoint: str | None, now: datetime) -> str | None:
-    """Write ``run.json`` into the folder of a run's output; return where, None for a job without output.
+    """Write ``run.json`` into the folder of a run's output, and return its address; None for a job without output.
 
-    It outlives what a cluster keeps of a run. Raises GoogleError; the run is submitted all the same.
+    The file remains when the cluster has deleted the run. Raises GoogleError, although the run is submitted.
     """
     job = prepared.job
     place = prepared.place

@@ -1,7 +1,7 @@
-"""Expected starts of waiting jobs, which the platform team publishes for members.
+"""Expected start times of waiting jobs, which the platform team publishes for members.
 
-``stacks/waits/ENVIRONMENT-CLUSTER.json`` is what ``training-platform simulate --now --format json`` prints: members
-read when their jobs may start without a right to read the queues of others.
+``stacks/waits/ENVIRONMENT-CLUSTER.json`` is the output of ``training-platform simulate --now --format json``. With it,
+members see when their jobs may start, without permission to read the queues of others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = Path("stacks") / "waits"
 
 
 class Start(NamedTuple):
-    """Seconds until a job starts: a tenth of the runs before ``early``, and a tenth after ``late``."""
+    """Seconds until a job starts. In a tenth of the simulations it is before ``early``, in a tenth after ``late``."""
 
     early: float
     median: float
@@ -27,7 +27,7 @@ class Start(NamedTuple):
 
 
 class WaitingJob(BaseModel):
-    """A waiting job; ``start`` is None if most runs never start it, and ``why`` has the reason."""
+    """A waiting job. If it does not start in most simulations, ``start`` is None, and ``why`` gives the reason."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,7 +42,7 @@ class WaitingJob(BaseModel):
 
 
 class Waits(BaseModel):
-    """The waiting jobs of a cluster at a moment, in the order of their expected start."""
+    """The waiting jobs of a cluster at a point in time, in the order of their expected start."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,12 +52,12 @@ class Waits(BaseModel):
     jobs: tuple[WaitingJob, ...]
 
     def said_of(self, namespace: str, job: str) -> list[str]:
-        """Return sentences on the expected start of a waiting job."""
+        """Return sentences about the expected start of a waiting job."""
         rows = [row for row in self.jobs if (row.namespace, row.job) == (namespace, job)]
         return [f"By the table of {_moment(self.moment)}, {self._start(row)}" for row in rows]
 
     def said_of_team(self, namespace: str) -> str:
-        """Return a sentence on the expected starts of a team's jobs."""
+        """Return a sentence about the expected starts of a team's jobs."""
         rows = [row for row in self.jobs if row.namespace == namespace]
         if not rows:
             return f"By the table of {_moment(self.moment)}, no job of {namespace} waited."
@@ -76,9 +76,9 @@ def _moment(moment: datetime) -> str:
 
 
 def read_waits(root: Path, environment: str, cluster: str) -> Waits | None:
-    """Return the published table of a cluster by its key in the stack file, or None.
+    """Return the published table of a cluster, given its key in the stack file, or None.
 
-    Raises UserError where the file is no such table.
+    Raises UserError if the file is not a valid table.
     """
     path = root / FOLDER / f"{environment}-{cluster}.json"
     if not path.is_file():
