@@ -54,7 +54,7 @@ _Rows = tuple[tuple[MachineType, int], ...]
 class JobCost:
     """The cost of a job. ``hours`` is its maximum run time, or None. ``an_hour`` is keyed by provisioning model.
 
-    A sweep has ``trials``, of which ``parallel`` run at the same time. The machines and ``an_hour`` are for one trial.
+    A sweep has ``trials``; ``parallel`` of them run at the same time. The machines and ``an_hour`` are for one trial.
     The cost of the longest run is for all trials.
     """
 
@@ -193,7 +193,7 @@ def _on_vertex(job: ResolvedJob, book: PriceBook, today: date | None) -> JobCost
 
 
 def _flavors(job: GkeJob) -> dict[ChargedCapacity, str]:
-    """Return how to move a job on GKE to each provisioning model: by another flavor of its cluster, or a new pool."""
+    """Return how to change a job on GKE to each provisioning model: another flavor of its cluster, or a new pool."""
     cluster = job.gke.cluster
     flavor = job.flavor
     machine = job.pool.machine

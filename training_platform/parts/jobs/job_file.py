@@ -110,7 +110,7 @@ def _with_one_place(source: Source, target: Target, index: int) -> Source:
 
 
 def read_model(source: Source, workspace: Workspace) -> tuple[Job | None, list[Finding]]:
-    """Return the job of a file's values and the findings about its YAML and its name; None if the model rejects it."""
+    """Return the job of a file and the findings about its YAML and name. The job is None if the model rejects it."""
     findings = [dataclasses.replace(row, rule=JOB_YAML.id) for row in source.findings]
     name = PurePosixPath(source.file).stem
     if not JOB_NAME.fullmatch(name):

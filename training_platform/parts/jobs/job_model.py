@@ -112,7 +112,7 @@ class PythonSource(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield the fields that conflict; unless exactly one kind of source is given, only that."""
+        """Yield a problem unless exactly one kind of source is set. If one is, yield conflicts with other fields."""
         kinds = [name for name in ("file", "package", "folder") if getattr(self, name) is not None]
         if len(kinds) != 1:
             message = f"{' and '.join(kinds)} are given together" if kinds else "no file, package or folder is given"
@@ -365,7 +365,7 @@ class GkeTarget(Consistent):
         return {**value, "nodes": 1} if counted else value
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield neither or both of flavor and pool, or of the counts, and fields that a pool of CPUs does not have."""
+        """Yield problems: not exactly one of flavor and pool, or of the counts; fields that a CPU pool cannot have."""
         if (self.flavor is None) == (self.pool is None):
             subject = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
             yield Problem((), f"{subject} given", allowed="flavor, or pool for VMs without TPUs or GPUs")
@@ -498,7 +498,7 @@ TARGETS: Final[tuple[Target, ...]] = ("gke", "vertex")
 
 
 class Job(Consistent):
-    """A training job, named after its file, of the team that its folder is named after. {run} is the run's name."""
+    """A training job with the name of its file. Its folder is named after its team. {run} is the run's name."""
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("time", "time_limit", "timeout", "walltime"), "gke.max_run_hours or vertex.timeout_hours"),

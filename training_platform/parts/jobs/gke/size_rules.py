@@ -147,7 +147,7 @@ JOB_PART = gke_rule(
 
 
 def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
-    """Find more GPUs than a VM has, and a part of a VM that can only be requested as a whole VM."""
+    """Find more GPUs than a VM has, and fewer GPUs than a VM has in a job that needs whole VMs."""
     machine = job.pool.machine
     gpus = job.gke.gpus
     path = ("gke", "gpus")

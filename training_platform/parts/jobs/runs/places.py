@@ -25,7 +25,7 @@ from training_platform.resources.team_logs import log_view_name, vertex_log_view
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlace:
-    """A cluster, or a region of Vertex AI, with one team in it. ``key`` is the cluster's key in the stack file."""
+    """A team in a cluster or in a region of Vertex AI. ``key`` is the region, or the cluster's stack file key."""
 
     target: Target
     key: str
