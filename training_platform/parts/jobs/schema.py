@@ -1,4 +1,4 @@
-"""The JSON Schema of a job file, for editors: generated from the model, never edited."""
+"""The JSON Schema of a job file, for editors. It is generated from the model, and never edited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA_FILE = "jobs/job.schema.json"
 
 
 def job_schema() -> dict[str, Any]:
-    """Return the schema of a job file, with the rules that the model's validators hold beside their fields."""
+    """Return the schema of a job file, including constraints from the model's validators."""
     schema = file_schema(Job, "A training job of training-platform")
     for target, model in (("gke", "GkeTarget"), ("vertex", "VertexTarget")):
         # The model has one place of a target; a file with several places is read once for each.
@@ -25,5 +25,5 @@ def job_schema() -> dict[str, Any]:
 
 
 def schema_files() -> dict[str, dict[str, Any]]:
-    """Return the schema by the file that ``training-platform schema`` writes."""
+    """Return the schema, keyed by the file that ``training-platform schema`` writes."""
     return {SCHEMA_FILE: job_schema()}

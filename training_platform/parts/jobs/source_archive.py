@@ -1,7 +1,7 @@
 """The archive of a job's source, which a submission uploads to a bucket of the team.
 
-A file or a package becomes a Python source distribution, which pip installs; a folder is packed as it is. The same
-source gives the same bytes, so that an upload is named by its digest and happens once.
+A file or a package becomes a Python source distribution, which pip installs. A folder is packed unchanged. Equal source
+gives equal bytes, so the archive is named after its digest and uploaded only once.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ _DIGEST_DIGITS: Final = 16
 
 
 class SourceArchive(NamedTuple):
-    """A ``.tar.gz`` with a job's source; ``name`` is the package's, taken from its file or folder."""
+    """A ``.tar.gz`` with a job's source. ``name`` is the package's name, derived from its file or folder."""
 
     name: str
     content: bytes
 
     @property
     def path(self) -> str:
-        """Its path in a bucket, ``sources/<digest>/<name>-0.tar.gz``."""
+        """The archive's path in a bucket, ``sources/<digest>/<name>-0.tar.gz``."""
         digest = hashlib.sha256(self.content).hexdigest()[:_DIGEST_DIGITS]
         return f"sources/{digest}/{self.name}-{_VERSION}.tar.gz"
 
 
 def source_bucket(job: ResolvedJob) -> str | None:
-    """Return the key of the team's bucket for the source; None if the job names none."""
+    """Return the key of the team's bucket for the source, or None if the job names none."""
     source = job.spec.source
     return (source.bucket or job.spec.output) if source else None
 
 
 def source_archive(job: ResolvedJob) -> SourceArchive | None:
-    """Return the archive of a job's source; None for a job without source or bucket.
+    """Return the archive of a job's source, or None for a job without source or bucket.
 
     Raises OSError if the source cannot be read.
     """
@@ -55,7 +55,7 @@ def source_archive(job: ResolvedJob) -> SourceArchive | None:
 
 
 def archive_uri(job: ResolvedJob, archive: SourceArchive | None = None) -> str | None:
-    """Return ``gs://<bucket>/<path>`` of a job's archive, which is built unless given; None if the job has none."""
+    """Return ``gs://<bucket>/<path>`` of a job's archive, or None if it has none. Builds ``archive`` if it is None."""
     bucket = source_bucket(job)
     archive = archive or source_archive(job)
     if bucket is None or archive is None:
@@ -64,7 +64,7 @@ def archive_uri(job: ResolvedJob, archive: SourceArchive | None = None) -> str |
 
 
 def packed(source: PythonSource, root: Path) -> SourceArchive:
-    """Return the archive of a source below ``root``, built without running any of it. Raises OSError."""
+    """Return the archive of a source below ``root``. It is built without running any code. Raises OSError."""
     import gzip  # noqa: PLC0415 # they import five more, and few jobs have source to pack
     import tarfile  # noqa: PLC0415 # as above
 
@@ -84,7 +84,7 @@ def packed(source: PythonSource, root: Path) -> SourceArchive:
 
 
 def _files(source: PythonSource, root: Path, package: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of an archive by their paths in it; a single file gets a ``setup.py``."""
+    """Yield the path and content of each file in an archive. A single file gets a ``setup.py``."""
     if source.file:
         path = root / source.file
         yield path.name, path.read_bytes()
@@ -103,9 +103,9 @@ def _files(source: PythonSource, root: Path, package: str) -> Iterator[tuple[str
 
 
 def source_files(folder: Path, *, git: bool) -> list[Path]:
-    """Return the files of a folder to upload; with ``git``, without those that git ignores, if git knows the folder.
+    """Return the files of a folder to upload. With ``git``, files that git ignores are left out, if git is used there.
 
-    Hidden files and the output of builds stay behind: a ``.env`` that git does not ignore would be a leak.
+    Hidden files and build output are never uploaded, since a ``.env`` that git does not ignore would leak secrets.
     """
     every: Iterable[Path] = folder.rglob("*")
     if git:
@@ -119,7 +119,7 @@ def source_files(folder: Path, *, git: bool) -> list[Path]:
 
 
 def goes_along(path: Path, folder: Path) -> bool:
-    """Whether a path is inside a folder, and neither hidden there nor the output of a build."""
+    """Return True if a path is inside a folder, and is neither hidden nor build output in it."""
     return path.is_relative_to(folder) and not any(map(_stays_behind, path.relative_to(folder).parts))
 
 

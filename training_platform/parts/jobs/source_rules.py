@@ -1,4 +1,4 @@
-"""Findings about the source of a job's program: files outside the repository, links out of it, and no bucket."""
+"""Findings about the source of a job's program: files outside the repository, links that leave it, no bucket."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def source_findings(job: ResolvedJob) -> Iterator[Draft]:
 
 
 def readable(job: ResolvedJob) -> bool:
-    """Whether the job's source, if any, can be packed."""
+    """Return True if the job has no source, or if its source can be packed."""
     return not any(draft.field[:1] == ("source",) for draft in source_findings(job))
 
 
 def _links(job: ResolvedJob, source: PythonSource) -> Iterator[Draft]:
-    """Find links out of the repository, out of the source's folder, or to hidden files, which are never uploaded."""
+    """Find links that leave the repository or the source's folder, or that point to hidden files (never uploaded)."""
     field = next(field for field in ("file", "package", "folder") if getattr(source, field))
     name = getattr(source, field)
     root = job.workspace.root.resolve()
@@ -81,7 +81,7 @@ def _links(job: ResolvedJob, source: PythonSource) -> Iterator[Draft]:
 
 
 def _folder(job: ResolvedJob, name: str) -> Iterator[Draft]:
-    """Find a folder that does not exist, or is too large."""
+    """Find a folder that does not exist or is too large."""
     folder = job.workspace.root / name
     path = ("source", "folder")
     files = source_files(folder, git=True) if folder.is_dir() else []
@@ -99,7 +99,7 @@ def _folder(job: ResolvedJob, name: str) -> Iterator[Draft]:
 
 
 def _missing_script(job: ResolvedJob, folder: str, files: Collection[str]) -> Iterator[Draft]:
-    """Find the script of a command that the folder, in which the command starts, does not have."""
+    """Find a command whose script is not in the source's folder, where the command starts."""
     script = next((word for word in job.spec.command[1:] if word.endswith(".py")), None)
     if not files or script is None or script.startswith("/") or posixpath.normpath(script) in files:
         return

@@ -1,4 +1,4 @@
-"""Findings about a job's mounts, data sets and buckets: those that exclude each other, or are out of reach."""
+"""Findings about a job's mounts, data sets and buckets that exclude each other or cannot be reached."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOB_MOUNT = job_rule(
 
 
 def mount_findings(job: ResolvedJob) -> Iterator[Draft]:
-    """Find mounts at one path, read-only or second caches, and a file cache of anything but a bucket."""
+    """Find mounts at the same path, caches in a read-only or second mount, and file caches for other than buckets."""
     taken: dict[str, str] = {}
     caching = [mount.name for mount in job.spec.mounts if mount.caches]
     for index, mount in enumerate(job.spec.mounts):
@@ -63,7 +63,7 @@ JOB_DATA_SET_REGION = job_rule(
 
 
 def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterator[Draft]:
-    """Find data sets that cannot be mounted in a region, on Vertex AI, or yet; and buckets in another region."""
+    """Find data sets that cannot be mounted in a region, on Vertex AI, or not yet, and buckets in another region."""
     for index, mount in enumerate(job.spec.mounts):
         if (key := mount.source.data_set) is None:
             continue
@@ -131,7 +131,7 @@ def bucket_findings(job: ResolvedJob, region: str) -> Iterator[Draft]:
 
 
 def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[Draft]:
-    """Find data sets on a disk outside the zones of the job's VMs; ``zones`` has None for any zone."""
+    """Find data sets on a disk outside the zones of the job's VMs. None in ``zones`` stands for any zone."""
     for index, mount in enumerate(job.spec.mounts):
         data = job.environment.data_sets[mount.source.data_set] if mount.source.data_set else None
         disk = data.hyperdisk_ml if data else None

@@ -1,4 +1,4 @@
-"""Rights that job files need and that no stack grants: for uploads, data, images, and submission to Vertex AI."""
+"""Permissions that job files need and that no stack grants: for uploads, data, images, and submission to Vertex AI."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OTHER_REPOSITORY = re.compile(r"projects/(?P<project>(?!vertex-ai)[^/]+)/locati
 
 
 def rights_findings(job: ResolvedJob, target: Target) -> list[Finding]:
-    """Return a finding for each right that a job needs on a target and lacks, and if nobody may submit it."""
+    """Return a finding for each permission that a job lacks on a target, and one if nobody may submit the job."""
     return located(_drafts(job, target))
 
 
@@ -82,9 +82,9 @@ def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
 
 
 def _image_of_others(job: ResolvedJob) -> Iterator[Draft]:
-    """Find an image of Artifact Registry in a project of no stack, but for Vertex AI's own, which everybody may pull.
+    """Find an Artifact Registry image in a project of no stack, except Vertex AI's images, which everybody may pull.
 
-    Of any other registry nobody knows more than its name.
+    For any other registry, only the image's name is known.
     """
     match = _OTHER_REPOSITORY.match(resource_named(image(job), job.scope.project))
     if match and match["project"] not in (job.scope.project, job.environment.project):
@@ -94,7 +94,7 @@ def _image_of_others(job: ResolvedJob) -> Iterator[Draft]:
 
 
 def members_may_not(team: Team, environment: Environment, project: str) -> str:
-    """Return why a team's members may not start jobs on Vertex AI, and who may."""
+    """Return a sentence that says why a team's members may not start jobs on Vertex AI, and who may."""
     submitters = environment.vertex_submitters
     jobs = f"jobs on Vertex AI in {project}, where a job could act as any account"
     if not submitters:

@@ -1,4 +1,4 @@
-"""Local stand-ins, so that the real Pulumi engine deploys every stack without a cloud."""
+"""Local stand-ins for the clouds, with which the real Pulumi engine deploys every stack."""
 
 from __future__ import annotations
 

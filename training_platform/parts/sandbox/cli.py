@@ -1,4 +1,4 @@
-"""``training-platform sandbox``: the real engine against a local Google Cloud."""
+"""``training-platform sandbox``: runs the real engine against a local Google Cloud."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _run = stacked(
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxOptions:
-    """The commands' options; each command takes those it needs."""
+    """The options of all commands. Each command uses those that it needs."""
 
     durations: tuple[str, ...] = ()
     parallel: int | None = None
@@ -85,7 +85,7 @@ class SandboxOptions:
     root: Path | None = None
 
     def __post_init__(self) -> None:
-        """End the command if the extra is missing."""
+        """Exit if the extra is missing."""
         need("sandbox", "sandbox")
 
     def folder(self) -> SandboxFolder:
@@ -95,7 +95,7 @@ class SandboxOptions:
         return folder_at(repository(self.root), self.workspace)
 
     def ask(self, version: str) -> bool:
-        """Whether to download the CLI: yes with ``--yes``, as the user answers at a terminal, else no."""
+        """Return True if the CLI may be downloaded: with ``--yes``, or if the user agrees at a terminal."""
         if self.yes or not sys.stdin.isatty():
             return self.yes
         return click.confirm(f"The Pulumi CLI is not on PATH. Download version {version}?", err=True)
@@ -110,10 +110,10 @@ class SandboxOptions:
 @_cluster
 @_run
 def up(stack: str, resume: bool, **chosen: Any) -> None:
-    """Bring a stack up; for a team, first its environment.
+    """Bring a stack up. For a team, bring its environment up first.
 
     Needs the extra `sandbox`, the Pulumi CLI and its gcp plugin. Exit code 0: success. 1: the engine or the cloud
-    refused. 2: the command could not run.
+    refused a request. 2: the command could not run.
     """
     with _session(stack, SandboxOptions(**chosen)) as session:
         for summary in session.up(stack, resume=resume):
@@ -125,7 +125,7 @@ def up(stack: str, resume: bool, **chosen: Any) -> None:
 @_crds
 @_run
 def preview(stack: str, **chosen: Any) -> None:
-    """Print what `up` would change; a team's environment must be up. Needs the Pulumi CLI and its gcp plugin."""
+    """Print what `up` would change. A team's environment must be up. Needs the Pulumi CLI and its gcp plugin."""
     with _session(stack, SandboxOptions(**chosen)) as session:
         _print(session.preview(stack))
 
@@ -146,7 +146,7 @@ def refresh(stack: str, **chosen: Any) -> None:
 @_durations
 @_run
 def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
-    """Delete all resources of a stack, by its state if its file is missing; refuses a protected stack.
+    """Delete all resources of a stack; if its file is missing, use its state. Refuses a protected stack.
 
     Needs the Pulumi CLI and its gcp plugin.
     """
@@ -163,9 +163,9 @@ def destroy(stack: str, lift_protection: bool, **chosen: Any) -> None:
 @_faults
 @_where
 def serve(port: int, **chosen: Any) -> None:
-    """Serve the local cloud until interrupted, for other sandbox commands or for Pulumi by hand.
+    """Serve the local cloud until interrupted, for other sandbox commands or for manual use with Pulumi.
 
-    Prints the gcp provider's settings for config: in a stack file.
+    Prints the settings of the gcp provider, which go below config: in a stack file.
     """
     options = SandboxOptions(**chosen)  # first, since some of the imports need the extra
     from local_google_cloud.api import endpoints
@@ -241,7 +241,7 @@ def _session(stack: str, options: SandboxOptions, *, by_state: bool = False) -> 
 
 @contextmanager
 def _errors_end_the_command() -> Iterator[None]:
-    """End the command with one message and exit code 1 or 2 if the block fails."""
+    """If the block fails, end the command with one message and exit code 1 or 2."""
     from training_platform.parts.sandbox.run.reports import RunFailed
 
     try:

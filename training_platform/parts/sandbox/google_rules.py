@@ -1,4 +1,4 @@
-"""The platform's local cloud: it refuses what breaks Google's rules, a quota or IAM's rights, as ``check`` does."""
+"""The platform's local cloud. Like ``check``, it refuses violations of Google's rules, quotas and IAM permissions."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _CAPACITY: Final[Mapping[str, ChargedCapacity]] = {"SPOT": "spot", "FLEX_START":
 
 
 class PlatformJudge(Judge):
-    """The functions that ``check`` calls, over REST bodies: Google's rules, quotas by ``snapshots``, rights by grants.
+    """Applies the checks of ``check`` to REST bodies: Google's rules, quotas from ``snapshots``, and permissions.
 
     A limit that a snapshot does not list is not enforced. VMs of a machine type outside the catalogue are refused,
-    since their charge is unknown. Rights on billing accounts are unknown. Google's own accounts have the roles that
-    Google grants them once their API is enabled.
+    since their charge is unknown. Permissions on billing accounts are unknown. Google's own accounts have the roles
+    that Google grants them when their API is enabled.
     """
 
     def __init__(self, snapshots: Mapping[str, Snapshot]) -> None:
@@ -72,7 +72,7 @@ class PlatformJudge(Judge):
     def charges(
         self, collection: str, body: Json, *, project: str, name: str, nodes: int | None
     ) -> Iterator[tuple[Quota, float]]:
-        """Yield what a resource uses of each quota, with the current VMs of its pools."""
+        """Yield each quota that a resource uses, with the amount for the current VMs of its pools."""
         views = views_of_rest(collection, body, project=project, name=name)
         charges, _ = demand_of_views([_with_current_nodes(_with_known_machine(view), nodes) for view in views], project)
         for charge in charges:
@@ -80,7 +80,7 @@ class PlatformJudge(Judge):
                 yield self._charged(charge), charge.amount
 
     def training_charges(self, vms: TrainingVms) -> Iterator[tuple[Quota, float]]:
-        """Yield what the VMs of a training job use of each quota."""
+        """Yield each quota that the VMs of a training job use, with the amount."""
         if vms.machine_type not in MACHINE_TYPES:
             nearest = find_nearest(vms.machine_type, MACHINE_TYPES)
             hint = f" Nearest: {nearest}." if nearest else ""
@@ -100,17 +100,17 @@ class PlatformJudge(Judge):
             yield self._charged(charge), charge.amount
 
     def _charged(self, charge: Charge | Usage) -> Quota:
-        """Return the quota that an amount is charged to: the first with a limit, else the first."""
+        """Return the quota that an amount is charged to: the first one with a limit, else the first one."""
         quotas = [Quota._make(key) for key in charge.keys]
         return next((quota for quota in quotas if self.limit(quota)), quotas[0])
 
     def limit(self, quota: Quota) -> float | None:
-        """Return the limit of a quota, None if it is unknown."""
+        """Return the limit of a quota, or None if it is unknown."""
         snapshot = self._snapshots.get(quota.project)
         return snapshot.limit(QuotaKey._make(quota)) if snapshot else None
 
     def limits(self, project: str, service: str) -> Mapping[str, Sequence[QuotaLimit]]:
-        """Return the limits of the project's snapshot."""
+        """Return the limits in the project's snapshot."""
         snapshot = self._snapshots.get(project)
         rows = snapshot.limits.get(service, {}) if snapshot else {}
         return {
@@ -121,7 +121,7 @@ class PlatformJudge(Judge):
     # Rights
 
     def lacking(self, member: str, access: Access, policies: Policies) -> Iterator[Missing]:
-        """Yield the permissions that a member's request needs, but nobody granted."""
+        """Yield the permissions that a member's request needs and that no policy grants."""
         # Service Networking names the project only in its body.
         resource = access.resource or resource_named(str(access.request.get("network", "")), "")
         resource = _by_id(policies, resource)
@@ -147,7 +147,7 @@ class PlatformJudge(Judge):
             yield Missing(who, need.permission, resource=need.resource, of_agent=bool(need.agent))
 
     def held(self, member: str, permissions: Collection[str], resource: str, policies: Policies) -> list[str]:
-        """Return which of some permissions a member has on a resource."""
+        """Return those of the given permissions that a member has on a resource."""
         rights = _rights(policies)
         return [name for name in permissions if rights.grant_of(member, name, resource) is not None]
 
@@ -160,7 +160,7 @@ def judged_cloud(
     clock: Clock | None = None,
     settings: CloudSettings | None = None,
 ) -> LocalCloud:
-    """Return a local cloud with the projects of ``snapshots`` and further ones, which refuses as Google does."""
+    """Return a local cloud that refuses what Google refuses. It has ``projects`` and those of ``snapshots``."""
     judge = PlatformJudge(snapshots or {})
     return LocalCloud({*projects, *(snapshots or {})}, store=store, clock=clock, settings=settings, judge=judge)
 
@@ -168,7 +168,7 @@ def judged_cloud(
 def _with_known_machine(view: View) -> View:
     """Return a view with a machine type that can be charged. Raises Refusal for an unknown machine type.
 
-    Surge VMs are not charged: an upgrade takes them only while it runs.
+    Surge VMs are not charged, since they exist only during an upgrade.
     """
     if not isinstance(view, (NodePoolView, PersistentPoolView)):
         return view
@@ -186,7 +186,10 @@ def _with_known_machine(view: View) -> View:
 
 
 def _with_current_nodes(view: View, nodes: int | None) -> View:
-    """Return a view with a pool's current VMs as its maximum, as Google charges; ``nodes`` is a node pool's size."""
+    """Return a view with a pool's current VMs as its maximum, since Google charges these.
+
+    ``nodes`` is the size of a node pool.
+    """
     if isinstance(view, PersistentPoolView):
         return view.replaced(max_replicas=None)
     if not isinstance(view, NodePoolView):
@@ -196,7 +199,7 @@ def _with_current_nodes(view: View, nodes: int | None) -> View:
 
 
 def _rights(policies: Policies) -> Rights:
-    """Return the rights that policies grant, and those that Google grants to its own accounts."""
+    """Return the permissions that policies grant, and those that Google grants to its own accounts."""
     grants = [PolicyGrant._make(grant) for grant in policies.grants]
     public_repositories = {resource_named(image, "") for image in IMAGES.values()} - {""}  # such as Vertex AI's images
     grants += (PolicyGrant("allUsers", _READER, resource=repository) for repository in public_repositories)
@@ -213,7 +216,7 @@ def _agent(policies: Policies, name: str, project: str) -> str:
 
 
 def _by_id(policies: Policies, resource: str) -> str:
-    """Return a resource with its project's id in place of the number, if the cloud knows the project."""
+    """Return a resource with its project's id instead of the number, if the cloud has the project."""
     kind, _, project_path = resource.partition("/")
     project, slash, below = project_path.partition("/")
     ids = {number: name for name, number in policies.numbers.items()}

@@ -1,4 +1,4 @@
-"""Reading runs from their places: one paged list for each kind and place."""
+"""Reads runs from their places, with one paged list for each kind and place."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def gke_now(cluster: ClusterApi, place: RunPlace, name: str) -> Run | None:
 
 
 def _with_waits(cluster: ClusterApi, namespace: str, runs: list[Run]) -> list[Run]:
-    """Return the runs, those that start with what their containers wait for."""
+    """Return the runs. For each starting run, add the reason why its containers wait."""
     if not any(run.state == "starting" for run in runs):
         return runs
     pods_of_runs: dict[str, list[Json]] = {}
@@ -96,37 +96,37 @@ def vertex_runs(vertex: VertexJobs, place: RunPlace) -> Iterator[Run]:
 
 
 def is_withheld(error: GoogleError, place: RunPlace) -> bool:
-    """Whether Vertex AI refuses a call since members have no role there, as in a project of several teams."""
+    """Return True if Vertex AI refuses a call because members have no role, as in a project of several teams."""
     refused = error.status == HTTPStatus.FORBIDDEN and re.search(r"aiplatform\.\w+\.(list|create)\b", error.reason)
     return place.target == "vertex" and not place.team.vertex.members_submit and bool(refused)
 
 
 def withheld(error: UserError, place: RunPlace) -> UserError:
-    """Return an error of Vertex AI with who may start and list jobs there."""
+    """Return an error of Vertex AI that also names who may start and list jobs in the project."""
     sentence = members_may_not(place.team, place.environment, place.scope.project)
     return UserError(f"{error} {sentence[0].upper()}{sentence[1:]}.")
 
 
 def vertex_named(vertex: VertexJobs, place: RunPlace, name: str) -> Run | None:
-    """Return a team's run in a region by its name, or None. Raises GoogleError."""
+    """Return a team's run in a region, given its name, or None. Raises GoogleError."""
     run = next((run for run in vertex_runs(vertex, place) if run.name == name), None)
     # A list shows a pipeline's job only if it has the team's labels.
     return vertex_now(vertex, run.identity) if run and PIPELINES in run.identity else run
 
 
 def vertex_now(vertex: VertexJobs, name: str) -> Run:
-    """Return the current state of a run by the full name of its job or pipeline. Raises GoogleError."""
+    """Return the current state of a run, given the full name of its job or pipeline. Raises GoogleError."""
     return vertex_run(*vertex_bodies(vertex, name))
 
 
 def vertex_log_ids(vertex: VertexJobs, name: str) -> dict[str, str]:
-    """Return the ids of a run's log lines, with the trial of each id. Raises GoogleError."""
+    """Return the ids of a run's log lines, each with its trial. Raises GoogleError."""
     body, working = vertex_bodies(vertex, name)
     return log_ids([body, working] if working else [body])
 
 
 def vertex_bodies(vertex: VertexJobs, name: str) -> tuple[Json, Json | None]:
-    """Return a job or pipeline, and the job of a pipeline. Raises GoogleError."""
+    """Return a job, or a pipeline and its job. Raises GoogleError."""
     body = vertex.get(name)
     try:
         return body, vertex.get(job) if (job := working_job(body)) else None
@@ -143,9 +143,10 @@ def why_gke(
     job: ResolvedJob | None,
     vms: Callable[[GkeJob], Iterable[str]] = lambda _: (),
 ) -> list[str]:
-    """Return why a run on GKE waits or failed; ``job`` is its file's, if it still targets GKE. Raises ClusterError.
+    """Return the reasons why a run on GKE waits or failed. Raises ClusterError.
 
-    ``vms`` returns what a job's pools are doing; it is called if an admitted run waits for VMs.
+    ``job`` is the job in its file, if it still targets GKE. ``vms`` returns sentences about the activity of a job's
+    pools. It is called if an admitted run waits for VMs.
     """
     namespace = place.team.name
     jobset = cluster.get(JOBSETS, namespace, run.name)
@@ -189,7 +190,7 @@ def why_gke(
 
 
 def _nodes(cluster: ClusterApi, pods: Iterable[Json]) -> list[Json]:
-    """Return the nodes of pods; none if the caller may not read them, like members of a team."""
+    """Return the nodes of pods, or none if the caller may not read nodes, as is the case for members of a team."""
     names = {pod.get("spec", {}).get("nodeName") for pod in pods} - {None}
     try:
         return [node for node in cluster.objects(NODES, "") if node["metadata"]["name"] in names] if names else []
@@ -200,9 +201,9 @@ def _nodes(cluster: ClusterApi, pods: Iterable[Json]) -> list[Json]:
 
 
 def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:
-    """Whether a JobSet differs from any new run of the job's file, in what the file decides.
+    """Return True if a JobSet differs from every new run of the job's file, in the fields that the file determines.
 
-    Kueue and webhooks add to a pod, and take nothing away.
+    Kueue and webhooks only add to a pod, and remove nothing.
     """
     run = str(jobset["metadata"]["name"])
     point = run.rpartition("-")[2]
@@ -233,7 +234,7 @@ def _within(part: Any, whole: Any) -> bool:
 
 
 def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
-    """Return why a run on Vertex AI waits or failed, and its team's other runs. Raises GoogleError."""
+    """Return the reasons why a run on Vertex AI waits or failed, and its team's other runs. Raises GoogleError."""
     sentences = list(why_on_vertex(run, *vertex_bodies(vertex, run.identity)))
     if run.state == "waiting":
         running_names = [other.name for other in vertex_runs(vertex, place) if other.state == "running"]
@@ -245,7 +246,7 @@ def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
 def wait(
     read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None], started: bool = False
 ) -> Run | None:
-    """Return a run once it has ended or started, or as it is at the timeout; None if it is gone."""
+    """Return a run when it has ended or started, or its state at the timeout; None if it no longer exists."""
     deadline = None if seconds is None else time.monotonic() + seconds
     printed: tuple[str, bool] | None = None
     while True:
@@ -262,7 +263,7 @@ def wait(
 
 
 def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return Kueue's ProvisioningRequests for a Workload; none if the cluster does not show them."""
+    """Return Kueue's ProvisioningRequests for a Workload, or none if the cluster does not show them."""
     if workload is None:
         return []
     uid = workload["metadata"]["uid"]
@@ -279,7 +280,7 @@ def _requests(cluster: ClusterApi, namespace: str, workload: Mapping[str, Any] |
 def _beside(
     run: Run, place: RunPlace, job: GkeJob | None, jobsets: list[Json], workloads: list[Json]
 ) -> tuple[list[Run], list[Run]]:
-    """Return the team's runs that hold quota of a run's flavor, and those that wait ahead of it."""
+    """Return the team's runs that hold quota of a run's flavor, and those ahead of it in the queue."""
     flavor = job.flavor.name if job else None
     holders = []
     ahead = []
@@ -294,7 +295,7 @@ def _beside(
 
 
 def _demand_and_share(job: GkeJob | None) -> dict[str, Any]:
-    """Return the job's demand and its team's share, by field of ``Seen``."""
+    """Return the job's demand and its team's share, keyed by field of ``Seen``."""
     if job is None or job.gke.pool:
         return {}
     nominal, reachable = reach(job)

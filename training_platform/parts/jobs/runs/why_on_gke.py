@@ -1,9 +1,9 @@
-"""Why a run on GKE waits or failed: the chain from its queue to the VMs, in sentences. Pure, from plain objects.
+"""Explains in sentences why a run on GKE waits or failed, from its queue to its VMs. Pure, from plain objects.
 
-Of other teams' runs only totals are said. Messages in quotation marks are Kueue's or GKE's own.
-Sources: Kueue 0.19.2, pkg/workload and pkg/controller/admissionchecks/provisioning; autoscaler v1 ProvisioningRequest;
-cluster-autoscaler, processors/status/eventing_scale_up_processor.go, whose events on pods are Normal but for failures;
-read 2026-11-22.
+For other teams' runs, it states only totals. Messages in quotation marks are Kueue's or GKE's own. Sources: Kueue
+0.19.2, pkg/workload and pkg/controller/admissionchecks/provisioning; autoscaler v1 ProvisioningRequest;
+cluster-autoscaler, processors/status/eventing_scale_up_processor.go, whose events on pods have the type Normal except
+for failures; read 2026-11-22.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ _FOLLOWERS = "follower pod node selector not set"
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """Objects around a run; None or empty if they do not exist, or may not be read.
+    """Objects related to a run. A field is None or empty if the object does not exist or may not be read.
 
-    ``pending`` are the workloads that wait in the run's LocalQueue, first come first, as Kueue shows them.
-    ``quota`` is the team's nominal quota of the flavor in chips or GPUs, ``reachable`` includes what it may borrow
-    (None: no limit), and ``demand`` is the run's own; ``flavor`` is the flavor's name. ``holders`` are the team's
-    runs that have some of it, ``ahead`` those that wait and were there before; ``vms`` are sentences about its pools.
-    ``nodes`` are those of its pods.
+    - ``pending``: the workloads that wait in the run's LocalQueue, in the order that Kueue shows
+    - ``quota``: the team's nominal quota of the flavor, in chips or GPUs
+    - ``reachable``: this quota plus the amount that the team may borrow (None: no limit)
+    - ``demand``: the run's own demand; ``flavor``: the name of the flavor
+    - ``holders``: the team's runs that hold quota of the flavor; ``ahead``: those that wait before the run
+    - ``vms``: sentences about the node pools of the flavor; ``nodes``: the nodes of the run's pods
     """
 
     jobset: Json
@@ -67,7 +68,7 @@ class Seen:
 
 
 def why(run: Run, seen: Seen) -> Iterator[str]:
-    """Yield sentences, the cause first."""
+    """Yield sentences about a run, the cause first."""
     if run.state == "succeeded":
         yield f"{run.name} has ended well."
     elif run.state == "failed":
@@ -139,10 +140,10 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
 
 
 def _placement(seen: Seen, vms: int) -> Iterator[str]:
-    """Yield what a required placement waits for.
+    """Yield the reason why a required placement waits.
 
-    If the queue has flavors without a topology, Kueue's message lists those and no reason of the flavor's own (seen
-    with 0.19.2, 2026-11-28).
+    If the queue has flavors without a topology, Kueue's message lists only those, without a reason for the run's own
+    flavor (observed with 0.19.2, 2026-11-28).
     """
     for replicated_job in seen.jobset["spec"].get("replicatedJobs", ()):
         about_pods = replicated_job["template"]["spec"]["template"].get("metadata") or {}
@@ -174,7 +175,7 @@ def _before(seen: Seen) -> Iterator[str]:
 
 
 def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
-    """Yield the pending admission checks; for queued provisioning also the state of its request."""
+    """Yield the pending admission checks. For queued provisioning, also yield the state of the request."""
     yield f"{run.name} has its quota, and waits for what its flavor wants before pods start."
     for check in ((seen.workload or {}).get("status") or {}).get("admissionChecks") or ():
         if check.get("state") != "Ready":
@@ -194,9 +195,10 @@ def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
 
 
 def _stopping(run: Run, seen: Seen) -> Iterator[str]:
-    """Yield what a run does that Kueue stopped and that holds its quota.
+    """Yield sentences about a run that Kueue has stopped, but that still holds its quota.
 
-    Kueue 0.19 may leave it so for ever. Source: kubernetes-sigs/kueue #14811, 2026-08, open; not reproduced here.
+    Kueue 0.19 may leave it in this state forever. Source: kubernetes-sigs/kueue #14811, 2026-08, open; not reproduced
+    here.
     """
     yield f"Kueue stops {run.name}, which holds its quota until its pods have ended."
     if not seen.pods:
@@ -259,7 +261,7 @@ def _failed(run: Run, seen: Seen) -> Iterator[str]:
 
 
 def _retries(run: Run, seen: Seen) -> Iterator[str]:
-    """Yield how often a check sent a waiting run back, which gave up its quota and its place each time."""
+    """Yield how many times a check requeued a waiting run. Each time, the run lost its quota and its position."""
     status = (seen.workload or {}).get("status") or {}
     for check in status.get("admissionChecks") or ():
         if check.get("retryCount") and run.state != "succeeded":
@@ -279,7 +281,7 @@ def _evictions(seen: Seen) -> Iterator[str]:
 
 
 def _hosts(nodes: Sequence[Json]) -> Iterator[str]:
-    """Yield faults and planned maintenance of nodes, each once with the number of its nodes."""
+    """Yield faults and planned maintenance of nodes without duplicates, each with the number of affected nodes."""
     names: dict[str, list[str]] = {}
     for node in nodes:
         for text in _notices(node):
@@ -289,11 +291,11 @@ def _hosts(nodes: Sequence[Json]) -> Iterator[str]:
 
 
 def _notices(node: Json) -> Iterator[str]:
-    """Yield the state of a node's host from its labels, taints and conditions.
+    """Yield the state of a node's host, from its labels, taints and conditions.
 
-    Host maintenance bypasses the cluster's maintenance windows. The labels are set on nodes with GPUs and TPUs from GKE
+    Host maintenance ignores the cluster's maintenance windows. The labels are set on nodes with GPUs and TPUs from GKE
     1.31.1-gke.2008000. Source: GKE's pages on viewing maintenance events and on managing AI-optimized clusters, read
-    2026-11-23; not seen on a node.
+    2026-11-23; not observed on a node.
     """
     labels = node["metadata"].get("labels") or {}
     status = node.get("status") or {}
@@ -315,7 +317,7 @@ def _notices(node: Json) -> Iterator[str]:
 
 
 def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
-    """Yield the last warnings, each once, without those printed ``already``."""
+    """Yield the last warnings without duplicates, except those in ``already``, which were printed before."""
     warnings = [event for event in seen.events if event.get("type") == "Warning"]
     by_text: dict[str, list[Json]] = {}
     for event in sorted(warnings, key=_time):
@@ -336,10 +338,10 @@ _CALM: Final = ("RUNNING", "RECONCILING")
 
 
 def vm_sentences(job: GkeJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
-    """Yield sentences on the pools of a job's VMs: GKE's messages, and the quota that they charge.
+    """Yield sentences about the pools of a job's VMs: GKE's messages, and the quota that they charge.
 
-    ``states`` reads the cluster's node pools. What nobody may read, or no snapshot has, is left out, and so are node
-    pools for a person with a kubeconfig alone.
+    ``states`` reads the cluster's node pools. Sentences are left out if the caller may not read the pools, for example
+    with only a kubeconfig, or if no snapshot has the quota.
     """
     pools = usable_pools(job.flavor, job.nodes)
     project = job.environment.project

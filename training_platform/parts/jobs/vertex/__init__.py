@@ -1,1 +1,1 @@
-"""A job on Vertex AI."""
+"""Renders a job for Vertex AI."""

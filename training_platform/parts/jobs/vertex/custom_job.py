@@ -1,7 +1,7 @@
-"""A job's body on Vertex AI: a custom job, a tuning job for a sweep, or a training pipeline around either.
+"""A job's body on Vertex AI: a custom job, a tuning job for a sweep, or a training pipeline for either.
 
-Source: Vertex AI docs on hyperparameter tuning and training pipelines, and their protos, read 2026-08-22; a pipeline's
-tuning task also in the discovery document of 2026-11-06, HyperparameterTuningTask.
+Source: Vertex AI docs on hyperparameter tuning and training pipelines, and their protos, read 2026-08-22. The tuning
+task of a pipeline is also in the discovery document of 2026-11-06, HyperparameterTuningTask.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE"}
 
 
 class VertexBody(NamedTuple):
-    """The body of a create request, and the region's collection that it goes to."""
+    """The body of a create request, and the region's collection that it is sent to."""
 
     collection: Collection
     body: dict[str, Any]
 
 
 def vertex_body(job: ResolvedJob) -> VertexBody:
-    """Return the body that a run of the job creates. Raises ValueError for a job without a Vertex target."""
+    """Return the body for a run of the job. Raises ValueError for a job without a Vertex target."""
     target = vertex_target(job)
     if target.pipeline:
         return VertexBody("trainingPipelines", training_pipeline(job, target.pipeline))
@@ -56,7 +56,7 @@ def job_spec(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def tuning_spec(job: ResolvedJob, sweep: Sweep) -> dict[str, Any]:
-    """Return the fields of a tuning job or task for a sweep; each trial writes below ``<output>/<trial>/``."""
+    """Return the fields of a tuning job or task for a sweep. Each trial writes below ``<output>/<trial>/``."""
     spec: dict[str, Any] = {
         "studySpec": {
             "metrics": [{"metricId": sweep.metric or "", "goal": sweep.goal.upper()}],
@@ -88,7 +88,7 @@ def _parameter(name: str, values: Range) -> dict[str, Any]:
 
 
 def training_pipeline(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
-    """Return the TrainingPipeline; its inputs are the job's CustomJobSpec, or the sweep of such jobs."""
+    """Return the TrainingPipeline. Its inputs are the job's CustomJobSpec, or a sweep of such jobs."""
     body = envelope(job)
     if job.spec.sweep:
         body["trainingTaskDefinition"] = TUNING_TASK
@@ -104,7 +104,7 @@ def training_pipeline(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _input_data(job: ResolvedJob, pipeline: Pipeline) -> dict[str, Any]:
-    """Return the managed data set, with the place where Vertex AI writes it for the job, and its split."""
+    """Return the managed data set, with its split and the location to which Vertex AI writes it for the job."""
     split = pipeline.split
     fractions = {"training": split.training, "validation": split.validation, "test": split.test}
     schema = {"annotationSchemaUri": pipeline.annotation_schema} if pipeline.annotation_schema else {}
@@ -127,7 +127,10 @@ _HOUR = 3600
 
 
 def custom_job(job: ResolvedJob) -> dict[str, Any]:
-    """Return the CustomJob, which runs as the team's jobs account. Raises ValueError without a Vertex target."""
+    """Return the CustomJob, which runs as the service account of the team's jobs. Raises ValueError.
+
+    The error is raised for a job without a Vertex target.
+    """
     return {**envelope(job), "jobSpec": custom_job_spec(job)}
 
 
@@ -168,10 +171,10 @@ def custom_job_spec(job: ResolvedJob) -> dict[str, Any]:
 
 
 def charges(job: ResolvedJob) -> list[Usage]:
-    """Return the job's charges to Vertex AI's quotas while it runs; spot and flex-start charge the preemptible ones.
+    """Return the job's charges to Vertex AI's quotas. Spot and flex-start charge the preemptible quotas.
 
-    All parallel trials of a sweep are counted. A job on a persistent resource charges nothing: the resource's machines
-    are charged already.
+    All parallel trials of a sweep are counted. A job on a persistent resource charges nothing, since the resource is
+    already charged for its machines.
     """
     target = vertex_target(job)
     sweep = job.spec.sweep
@@ -201,9 +204,9 @@ def charges(job: ResolvedJob) -> list[Usage]:
 
 
 def _scheduling(job: ResolvedJob, target: VertexTarget) -> dict[str, Any]:
-    """Return strategy, time-outs and retries; the wait is written for flex-start, and only for it.
+    """Return strategy, time-outs and retries. The maximum wait is set only for flex-start.
 
-    If one of several VMs fails, all start again from the last checkpoint, as they do on GKE.
+    If one of several VMs fails, all restart from the last checkpoint, as on GKE.
     """
     scheduling: dict[str, Any] = {
         "strategy": _STRATEGIES[target.capacity],

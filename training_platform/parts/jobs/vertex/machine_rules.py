@@ -1,6 +1,6 @@
 """Rules for the machines of a job on Vertex AI. Facts: Vertex AI docs and protos, read 2026-08-22.
 
-Disks and regions follow the rules of persistent resources, since both get their VMs from the same API.
+Disks and regions follow the rules of persistent resources, since the same API provides VMs for both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ JOB_VERTEX_REPLICAS = vertex_rule(
 
 
 def slice_findings(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Draft]:
-    """Find a TPU without a valid topology or with several replicas, and a topology on any other machine type."""
+    """Find a TPU without a valid topology or with several replicas, and a topology for another machine type."""
     topology = target.topology
     if machine.kind != "tpu":
         if topology is not None:
@@ -115,7 +115,7 @@ _CHOICES: tuple[ChargedCapacity, ...] = ("on-demand", "flex-start", "spot")
 
 
 def offered(machine: MachineType) -> list[ChargedCapacity]:
-    """Return the provisioning models that Vertex AI has for a machine type."""
+    """Return the provisioning models that Vertex AI offers for a machine type."""
     support = machine.accelerator.vertex if machine.accelerator else None
     quotas = support.quotas if support else machine.vertex_cpu_quota
     flex = support is not None and support.flex_start
@@ -129,7 +129,7 @@ JOB_VERTEX_RESOURCE = vertex_rule(
 
 
 def resource_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Find differences from the persistent resource: other machines, disks or networks, or more VMs than it has."""
+    """Find differences from the persistent resource: other machines, disks or networks, or more VMs."""
     if target.persistent_resource is None:
         return
     resource = job.team.vertex.persistent_resources[target.persistent_resource]
@@ -183,7 +183,7 @@ JOB_VERTEX_TPU_POOL = vertex_rule(
 
 
 def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Yield the findings about roles beside the workers, each at its own machine type."""
+    """Yield the findings about roles other than workers, each at its own machine type."""
     tpu = target.machine.kind == "tpu"
     for pool in pools(target):
         if len(pool.field) == 1:  # the workers'
@@ -251,7 +251,7 @@ JOB_VERTEX_REDUCERS = vertex_rule(
 
 
 def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Iterator[Draft]:
-    """Find a Reduction Server without GPUs to serve, with GPUs of its own, or for a single worker."""
+    """Find a Reduction Server for workers without GPUs, with its own GPUs, or for a single worker."""
     if MACHINE_TYPES[reducers.machine_type].accelerator:
         yield finding(
             job,
@@ -290,7 +290,7 @@ JOB_VERTEX_ACCELERATOR = vertex_rule(
 
 
 def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Draft | None:
-    """Return the finding about a machine type that Vertex AI does not train on, or does not combine with its GPUs."""
+    """Return the finding about a machine type that Vertex AI does not offer for training or with its GPUs, or None."""
     machine = MACHINE_TYPES[vm.machine_type]
     if not machine.vertex:
         names = [name for name, row in MACHINE_TYPES.items() if row.vertex]
@@ -316,7 +316,7 @@ def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Draft
 
 
 def shared_findings(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> Iterator[Draft]:
-    """Find disks and regions that the rules of persistent resources refuse too, under the same rule ids."""
+    """Find disks and regions that are also refused for persistent resources, with the same rule ids."""
     disk = target.boot_disk
     types = vertex_disk_types(machine)
     for rule, field, problem in (

@@ -1,4 +1,4 @@
-"""Rules for what a job on Vertex AI reaches from its region: networks, reservations and mounts."""
+"""Rules for the networks, reservations and mounts that a job on Vertex AI uses from its region."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JOB_VERTEX_KEY = vertex_rule(
 
 
 def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Yield the findings about a job's region on Vertex AI, and about what its VMs reach from there."""
+    """Yield the findings about a job's region on Vertex AI, and about the resources that its VMs use from there."""
     yield from _network(job, target)
     yield from _key(job, target)
     for field, resource_name in (("network_attachment", target.network_attachment), ("kms_key", target.kms_key)):
@@ -130,7 +130,7 @@ JOB_VERTEX_MOUNT = vertex_rule(
 
 
 def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Find mount paths that Vertex AI does not offer, shares out of its reach, and read_only, which it ignores."""
+    """Find mount paths that Vertex AI does not support, shares that are not reachable, and ``read_only`` (ignored)."""
     for index, mount in enumerate(job.spec.mounts):
         data = job.environment.data_sets.get(mount.source.data_set or "")
         vertex_path = fixed_path(job, mount)

@@ -102,9 +102,9 @@ JOB_VERTEX_SHARED_MEMORY = vertex_rule(
 
 
 def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Find more CPUs or memory than the machine has, and uses of /dev/shm, whose size Vertex AI has no field for.
+    """Find more CPUs or memory than the machine has, and uses of /dev/shm, whose size cannot be set on Vertex AI.
 
-    The discovery document of 2026-11-06 has no such field in a CustomJobSpec; the default size was not read.
+    The discovery document of 2026-11-06 has no such field in a CustomJobSpec. The default size was not read.
     """
     machine = target.machine
     spec = job.spec
@@ -133,7 +133,7 @@ def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
 
 
 def _without_effect(job: ResolvedJob) -> Iterator[Draft]:
-    """Find fields without a counterpart on Vertex AI."""
+    """Find fields that have no effect on Vertex AI."""
     spec = job.spec
     if spec.local_checkpoints:
         yield finding(
@@ -175,7 +175,7 @@ JOB_VERTEX_ARGS = vertex_rule(
 
 
 def _container(job: ResolvedJob) -> Iterator[Draft]:
-    """Find more variables or longer arguments than Vertex AI takes."""
+    """Find more variables or longer arguments than Vertex AI accepts."""
     if not readable(job):  # the launcher's variables depend on the source
         return
     count, length = program_texts(job)
@@ -205,7 +205,7 @@ JOB_VERTEX_OUTPUT = vertex_rule(
 
 
 def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Find an output bucket in another region, which Vertex AI refuses, or reads and writes slowly."""
+    """Find an output bucket in another region, which Vertex AI refuses or accesses slowly."""
     if job.spec.output is None:
         return
     location = job.team.buckets[job.spec.output].location

@@ -1,4 +1,4 @@
-"""Rules for the sweep and the pipeline around a job on Vertex AI."""
+"""Rules for the sweep and the pipeline of a job on Vertex AI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOB_VERTEX_TPU_SWEEP = vertex_rule(
 
 
 def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Yield the findings about the sweep and the pipeline around a job."""
+    """Yield the findings about the sweep and the pipeline of a job."""
     if job.spec.sweep:
         yield from _sweep(job, job.spec.sweep)
         if target.machine.kind == "tpu":

@@ -1,4 +1,4 @@
-"""A job's charges to its project's quotas on Vertex AI, beside those of the stacks."""
+"""A job's charges to its project's quotas on Vertex AI, in addition to the charges of stacks."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ SNAPSHOT_ROLE = "roles/cloudquotas.viewer"  # members of a team have it not
 
 @dataclass(frozen=True, kw_only=True)
 class JobCharge:
-    """One quota that a job charges: the line of the project's ledger with the job on it, and the job's own amount."""
+    """A quota that a job charges: the line of the project's ledger including the job, and the job's own amount."""
 
     line: Line
     amount: float
 
     @property
     def headroom(self) -> float | None:
-        """Quota that the stacks leave for jobs, negative if they exceed the limit; None for an unknown limit."""
+        """Quota that the stacks leave for jobs. Negative if they exceed the limit, None if the limit is unknown."""
         return None if self.line.headroom is None else self.line.headroom + self.amount
 
 
 class Quotas:
-    """Quotas of all projects and the stacks' charges, read at first use and once for all jobs of a check.
+    """Quotas of all projects and the stacks' charges. They are read on first use, once for all jobs of a check.
 
-    ``stacks`` are those of a check of the whole repository, which has both already.
+    ``stacks`` are the stacks in a check of the whole repository, which has already read both.
     """
 
     def __init__(self, workspace: Workspace, today: date, stacks: CheckedStacks | None = None) -> None:
@@ -73,7 +73,7 @@ class Quotas:
 
 
 def snapshot_findings(job: ResolvedJob, quotas: Quotas) -> list[Finding]:
-    """Return the findings about the snapshot of the job's project. Raises UnreadableError for a broken one."""
+    """Return the findings about the snapshot of the job's project. Raises UnreadableError if it is broken."""
     file = f"{FOLDER}/{job.scope.project}.yaml"
     if sentence := quotas.snapshots.unreadable.get(file):
         raise UnreadableError(sentence)
@@ -96,7 +96,7 @@ def job_charges(job: ResolvedJob, quotas: Quotas) -> list[JobCharge]:
 
 
 def quota_findings(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> list[Finding]:
-    """Find unknown quotas, and quotas that the job exceeds by itself or, as a warning, together with the stacks."""
+    """Find unknown quotas, and quotas that the job exceeds by itself or together with the stacks (a warning)."""
     return located(_drafts(job, charged, snapshots))
 
 
@@ -159,7 +159,7 @@ JOB_QUOTA_EXCEEDED = vertex_rule(
 
 
 def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -> Draft:
-    """Return the finding about a job that needs more than the limit by itself."""
+    """Return a finding for a job that needs more than the limit by itself."""
     line = charge.line
     needed = f"{shown(charge.amount)} {line.unit}"
     return finding(
@@ -180,7 +180,7 @@ JOB_QUOTA_HEADROOM = vertex_rule(
 
 
 def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float, headroom: float) -> Draft:
-    """Return the finding about a job that needs more than the stacks leave of a limit."""
+    """Return a finding for a job that needs more than the stacks leave of a limit."""
     line = charge.line
     available = max(0, headroom)
     holder = next(held.holder for held in line.holders if held.holder.stack != job.source.file)
@@ -201,13 +201,13 @@ def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float
 
 
 def _replicas_within(job: ResolvedJob, charge: JobCharge, amount: float) -> str | None:
-    """Return the number of replicas that fit an amount, or None if not even one does."""
+    """Return how many replicas fit an amount, or None if it is less than one."""
     replicas = int(max(0, amount) // (charge.amount / vertex_target(job).replicas))
     return f"replicas {replicas}" if replicas else None
 
 
 def quota_notes(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[str]:
-    """Yield a line with limit and headroom for each charge, and one about machines that were charged before."""
+    """Yield a line with limit and headroom for each charge, and one about machines that are already charged."""
     if resource := vertex_target(job).persistent_resource:
         yield f"charges nothing: persistent resource {resource} has been charged already"
     snapshot = snapshots.get(job.scope.project)

@@ -1,4 +1,4 @@
-"""The worker pools of a job on Vertex AI: chief, workers, reducers and evaluator, each at its index of the list.
+"""The worker pools of a job on Vertex AI: chief, workers, reducers and evaluator, each at its index in the list.
 
 Source: Vertex AI docs on distributed training and compute configuration, and the CustomJob proto, read 2026-11-21.
 64-bit integers are strings in this API's JSON.
@@ -49,7 +49,7 @@ ROLES: tuple[ReplicaRole, ...] = ("chief", "workers", "reducers", "evaluator")  
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """VMs of one role; ``field`` is the job file's path, below ``vertex``, to their machine type."""
+    """VMs with one role. ``field`` is the path of their machine type in the job file, relative to ``vertex``."""
 
     role: ReplicaRole
     vm: VmSpec
@@ -58,19 +58,19 @@ class Pool:
 
     @property
     def machine(self) -> MachineType:
-        """The machine type's row in the catalogue, with its attached GPUs."""
+        """The machine type's row in the catalogue, including attached GPUs."""
         return self.vm.machine
 
 
 def vertex_target(job: ResolvedJob) -> VertexTarget:
-    """Return the job's target on Vertex AI. Raises ValueError for a job without one."""
+    """Return the job's target on Vertex AI. Raises ValueError if it has none."""
     if job.spec.vertex is None:
         raise ValueError(f"job {job.name} has no vertex target")
     return job.spec.vertex
 
 
 def pools(target: VertexTarget) -> list[Pool]:
-    """Return a job's pools in order; the first takes exactly one replica, so the other replicas are workers."""
+    """Return a job's pools in order. The first must have exactly one replica, so the other replicas are workers."""
     every = [Pool(role="chief", vm=target, replicas=1)]
     if target.chief:
         every = [Pool(role="chief", vm=target.chief, replicas=1, field=("chief", "machine_type"))]
@@ -85,13 +85,13 @@ def pools(target: VertexTarget) -> list[Pool]:
 
 
 def vms(target: VertexTarget) -> int:
-    """Return the number of VMs that train: the replicas, or the hosts of a TPU's slice."""
+    """Return the number of VMs for training: the replicas, or the hosts of a TPU slice."""
     machine = target.machine
     return hosts(machine, target.topology or "") or 1 if machine.kind == "tpu" else target.replicas
 
 
 def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]:
-    """Return ``workerPoolSpecs``; a missing role before another one is an empty object."""
+    """Return ``workerPoolSpecs``. If a role is missing before another one, its entry is an empty object."""
     server = (target.reducers.image if target.reducers else None) or IMAGES["vertex-reduction-server"]
     mounts = {"nfsMounts": _nfs_mounts(job), "lustreMounts": _lustre_mounts(job)}
     specs: dict[ReplicaRole, dict[str, Any]] = {}
@@ -109,9 +109,9 @@ def worker_pools(job: ResolvedJob, target: VertexTarget) -> list[dict[str, Any]]
 
 
 def node_variables(job: ResolvedJob, target: VertexTarget, machine: MachineType) -> dict[str, Any]:
-    """Return the variables by which a job's VMs find each other; several VMs read CLUSTER_SPEC when they start.
+    """Return the variables with which a job's VMs find each other. Several VMs read CLUSTER_SPEC when they start.
 
-    Untried on Vertex AI: that other replicas reach the first replica's port in CLUSTER_SPEC.
+    Not tried on Vertex AI: whether other replicas can reach the first replica's port in CLUSTER_SPEC.
     """
     here = partial(rendezvous, job, tpu=machine.kind == "tpu", chips=machine.chips)
     if vms(target) > 1:
@@ -120,10 +120,10 @@ def node_variables(job: ResolvedJob, target: VertexTarget, machine: MachineType)
 
 
 def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, Any]:
-    """Return the container, or the package that one of Vertex AI's prebuilt containers installs and runs by itself.
+    """Return the container, or a package for one of Vertex AI's prebuilt containers, which installs and runs it.
 
-    A launcher that has to fetch secrets, send messages, or number the VMs installs the package too, and so does one
-    with an index of packages: whether the service's own pip reads another index is (unverified).
+    If the launcher has to fetch secrets, send messages or number the VMs, it also installs the package. The same is
+    true for a package index, since it is unverified whether the service's own pip reads another index.
     """
     spec = job.spec
     package = archive_uri(job)
@@ -142,7 +142,7 @@ def _program(job: ResolvedJob, target: VertexTarget, pool: Pool) -> dict[str, An
 
 
 def program_texts(job: ResolvedJob) -> tuple[int, int]:
-    """Return the number of a container's variables, and the number of characters of its arguments."""
+    """Return the number of a container's variables, and the total number of characters of its arguments."""
     target = vertex_target(job)
     nodes = node_variables(job, target, target.machine)
     launch = Launch(at_run_time(nodes))
@@ -169,9 +169,9 @@ def _machine_spec(target: VertexTarget, pool: Pool) -> dict[str, Any]:
 
 
 def _nfs_mounts(job: ResolvedJob) -> list[dict[str, str]]:
-    """Return the team's directories, then data sets on Filestore; a submission fills in the servers' addresses.
+    """Return the team's directories, then data sets on Filestore. A submission fills in the servers' addresses.
 
-    Buckets need no mount: Vertex AI has them below /gcs.
+    Buckets need no mount, since Vertex AI mounts them below /gcs.
     """
     directories = []
     data_sets = []
@@ -213,7 +213,7 @@ ADVISED = timedelta(days=30)  # longest age; Source: Vertex AI docs, create a pe
 
 @dataclass(frozen=True, kw_only=True)
 class KeptMachines:
-    """The VMs of a persistent resource; ``cost`` is per hour, of its current VMs."""
+    """The VMs of a persistent resource. ``cost`` is the cost per hour of its current VMs."""
 
     state: str
     vms: int
@@ -223,12 +223,12 @@ class KeptMachines:
 
     @property
     def idle(self) -> bool:
-        """Whether it has VMs that no job uses."""
+        """Whether the resource has VMs that no job uses."""
         return self.vms > 0 and self.used == 0
 
     @property
     def old(self) -> bool:
-        """Whether it is older than Google advises."""
+        """Whether the resource is older than Google recommends."""
         return self.age > ADVISED
 
     def __str__(self) -> str:
@@ -241,7 +241,7 @@ class KeptMachines:
 
 
 def kept_machines(spec: PersistentResourceSpec, body: dict[str, Any], now: datetime) -> KeptMachines:
-    """Return the VMs of a persistent resource; ``body`` is Vertex AI's answer, with strings for counts."""
+    """Return the VMs of a persistent resource. ``body`` is Vertex AI's response, in which counts are strings."""
     pools = body.get("resourcePools", ())
     counts = [(int(pool.get("replicaCount", 0)), int(pool.get("usedReplicaCount", 0))) for pool in pools]
     cost = Cost()
@@ -267,7 +267,7 @@ _REFERENCE = re.compile(rf"\{{({'|'.join(get_args(DeployedKind))}):([^/}}]+)/([^
 
 
 class Deployed(NamedTuple):
-    """A value that only a deployment knows: an instance's address, or the full name of a TensorBoard."""
+    """A value that is known only after a deployment: an instance's address, or the full name of a TensorBoard."""
 
     kind: DeployedKind
     project: str
@@ -275,7 +275,7 @@ class Deployed(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Return its placeholder in a body."""
+        """Return the placeholder for this value in a body."""
         return f"{{{self.kind}:{self.project}/{self.location}/{self.name}}}"
 
 
@@ -310,7 +310,7 @@ def references(body: Any) -> set[Deployed]:
 
 
 def filled(body: Any, look_up: Callable[[Deployed], str]) -> Any:
-    """Return a body with its placeholders replaced; each is looked up once."""
+    """Return a body with its placeholders replaced. Each value is looked up once."""
     values = {deployed: look_up(deployed) for deployed in sorted(references(body))}
 
     def fill(part: Any) -> Any:

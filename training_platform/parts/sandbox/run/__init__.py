@@ -1,1 +1,1 @@
-"""Runs the real Pulumi engine on this repository's stacks, against local stand-ins of both clouds."""
+"""Runs the real Pulumi engine on this repository's stacks, against local stand-ins for Google Cloud and Kubernetes."""

@@ -1,7 +1,7 @@
-"""The real engine, through Pulumi's Automation API: one stack, in the sandbox's copy of the program.
+"""The real engine, called through Pulumi's Automation API, for one stack in the sandbox's copy of the program.
 
-Its environment has none of the user's accounts, and no network. Its tools are the released Pulumi CLI and plugins, from
-PATH or Pulumi's own folder.
+Its environment contains none of the user's accounts, and no network access. Its tools are the released Pulumi CLI and
+plugins, from PATH or from Pulumi's own folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARALLEL: Final = 1000
 PASSPHRASE: Final = "sandbox"  # noqa: S105 # the state has no real secrets
 CLI: Final = "https://www.pulumi.com/docs/install/"
 OLDEST_CLI: Final = "3.260.0"
-"""The oldest Pulumi CLI that the tests have run; by Pulumi.yaml, the CLI itself refuses to be older."""
+"""The oldest Pulumi CLI that the tests have run. Pulumi.yaml makes older versions of the CLI refuse to run."""
 # Inputs of the gcp provider: a cluster's is only in the state, Filestore's is in the API too.
 ENABLED: Final = "deletionProtectionEnabled"
 API_FIELDS: Final = ("deletionProtection", ENABLED)
@@ -54,13 +54,13 @@ Command = Literal["up", "preview", "refresh", "destroy"]
 
 @dataclass(frozen=True)
 class Engine:
-    """The engine for one stack; each method runs a command to its end, and raises RunFailed if it fails."""
+    """The engine for one stack. Each method runs a command until it ends, and raises RunFailed if it fails."""
 
     stack: Stack
     parallel: int = PARALLEL
 
     def perform(self, command: Command, timeline: Timeline, target: list[str] | None = None) -> None:
-        """Run ``up``, ``preview``, ``refresh`` or ``destroy``; ``target`` limits it to some URNs."""
+        """Run ``up``, ``preview``, ``refresh`` or ``destroy``. ``target`` limits the command to these URNs."""
         call: Callable[..., object] = getattr(self.stack, command)
         options = {"parallel": self.parallel, "on_event": timeline.take, "color": "never", "suppress_progress": True}
         _run(timeline, lambda: call(target=target, **options))
@@ -72,8 +72,8 @@ class Engine:
     def settle_pending(self, creates: Iterable[PendingCreate]) -> None:
         """Remove pending operations from the state, and import the creates that succeeded.
 
-        ``pulumi refresh --import-pending-creates`` is meant for this, but 3.259 drops its arguments (tried on
-        2026-11-21), so this uses ``pulumi import``.
+        ``pulumi refresh --import-pending-creates`` would do this, but 3.259 drops its arguments (tried on 2026-11-21).
+        So this method uses ``pulumi import``.
         """
         self.run("refresh", "--yes", "--skip-preview", "--clear-pending-creates", f"--parallel={self.parallel}")
         created = [create for create in creates if create.id is not None]
@@ -86,7 +86,7 @@ class Engine:
             _run(Timeline(), lambda: self._restore_inputs(created))
 
     def _import(self, creates: Sequence[PendingCreate]) -> None:
-        """Import resources with their parents and providers; without a parent, under the stack itself."""
+        """Import resources with their parents and providers. Resources without a parent get the stack as parent."""
         urns = {create.parent for create in creates if "::pulumi:pulumi:Stack::" not in create.parent}
         urns |= {create.provider for create in creates}
         names = {urn: f"r{index}" for index, urn in enumerate(sorted(urns - {""}))}
@@ -104,8 +104,8 @@ class Engine:
     def _restore_inputs(self, creates: Sequence[PendingCreate]) -> None:
         """Restore the inputs that were recorded when the create began.
 
-        An import takes the API's values as inputs. A field whose changes the program ignores would keep them for good,
-        but the provider rejects the upgrade settings that GKE chooses for a flex-start pool.
+        An import uses the API's values as inputs. A field with ignored changes would keep these values permanently, but
+        the provider rejects the upgrade settings that GKE chooses for a flex-start pool.
         """
         state = self.stack.export_stack()
         inputs = {create.urn: create.inputs for create in creates if create.inputs}
@@ -116,7 +116,7 @@ class Engine:
         self.stack.import_stack(state)
 
     def lift(self) -> None:
-        """Remove all protection from the state, both Pulumi's and the APIs'."""
+        """Remove all deletion protection from the state: Pulumi's own, and that of the APIs."""
         state = self.stack.export_stack()
         for resource in (state.deployment or {}).get("resources", ()):
             resource["protect"] = False
@@ -125,11 +125,11 @@ class Engine:
         self.stack.import_stack(state)
 
     def unprotect(self) -> None:
-        """Remove Pulumi's protection from every resource of the state."""
+        """Remove Pulumi's protection from every resource in the state."""
         self.run("state", "unprotect", "--all", "--yes")
 
     def run(self, *args: str) -> str:
-        """Run a command without a method in the Automation API, and return its output."""
+        """Run a command that the Automation API does not offer, and return its output."""
         workspace = self.stack.workspace
         environment = dict(workspace.env_vars)
         printed: list[str] = []
@@ -151,7 +151,7 @@ def open_engine(
     parallel: int,
     new: Callable[[], None],
 ) -> Engine:
-    """Return the engine for a stack; ``new`` is called after the stack is created, if it does not exist."""
+    """Return the engine for a stack. If the stack does not exist, create it and then call ``new``."""
     workspace = LocalWorkspace(work_dir=str(checkout), env_vars=dict(environment), pulumi_command=command)
     try:
         stack = uninterrupted(lambda: Stack.select(name, workspace))
@@ -176,9 +176,10 @@ def _run(timeline: Timeline, call: Callable[[], object]) -> None:
 
 
 def uninterrupted(call: Callable[[], Result]) -> Result:
-    """Return what a call of the Automation API returns; an interrupt ends the engine, and waits for the call.
+    """Return the result of a call of the Automation API. An interrupt ends the engine, and waits for the call.
 
-    An interrupt in the call itself would close the engine's pipes, which other threads read, and let the engine run on.
+    An interrupt inside the call would close the engine's pipes, which other threads read, and the engine would
+    continue.
     """
     with ThreadPoolExecutor(1) as thread:
         try:
@@ -197,7 +198,7 @@ def _last_lines(text: str) -> str:
 
 
 def with_remedy(message: str) -> str:
-    """Add the flag of stack files to the engine's message about a protection, which names flags of programs."""
+    """Add the stack file's field to the engine's message about protection, which only names a program's option."""
     if not _ENGINES_REFUSAL.search(message):
         return message
     return (
@@ -207,7 +208,7 @@ def with_remedy(message: str) -> str:
 
 
 def protected(resources: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the logical names of a state's resources that Pulumi or an API protects from deletion."""
+    """Return the logical names of resources in a state that Pulumi or an API protects from deletion."""
     names = []
     for resource in resources:
         stays = resource.get("external") or resource.get("retainOnDelete")  # no run deletes it
@@ -226,13 +227,13 @@ def engine_environment(
     member: str | None = None,
     cluster: UserCluster | None = None,
 ) -> dict[str, str]:
-    """Return the engine's variables; ``endpoints`` are settings of the gcp provider: ``gcp:fileCustomEndpoint``.
+    """Return the engine's variables. ``endpoints`` are settings of the gcp provider: ``gcp:fileCustomEndpoint``.
 
-    The run has the rights of ``member`` in the local cloud, by default those of the projects' owner. In a ``cluster``
-    of the user's the released Kubernetes plugin runs, with the user's network.
+    The run has the permissions of ``member`` in the local cloud, by default those of the owner of the projects. With a
+    ``cluster`` of the user, the released Kubernetes plugin runs, with the user's network.
 
-    Endpoints are variables, not configuration, since configuration stays in the state: on another port, every run would
-    find the provider changed, and a destroy would call the old port.
+    Endpoints are variables instead of configuration, since configuration is saved in the state. On another port, every
+    run would find the provider changed, and a destroy would call the old port.
     """
     variables = {
         MARK: str(os.getpid()),
@@ -259,7 +260,10 @@ def engine_environment(
 
 
 def variable(setting: str) -> str:
-    """Return the variable of a gcp setting: ``GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT`` for ``gcp:vertexAiCustomEndpoint``."""
+    """Return the variable for a gcp setting.
+
+    For ``gcp:vertexAiCustomEndpoint``, it is ``GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT``.
+    """
     name = setting.removeprefix("gcp:")
     return "GOOGLE_" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
 
@@ -277,9 +281,9 @@ def without_personal_settings() -> Iterator[None]:
 
 
 def pulumi_command(may_install: Callable[[str], bool]) -> PulumiCommand:
-    """Return the CLI: from PATH, else the one installed by an earlier run, else a new one.
+    """Return the CLI: from PATH, else the one that an earlier run installed, else a newly installed one.
 
-    ``may_install`` decides whether to download a version. Raises CannotRun, whose message says how to get the CLI.
+    ``may_install`` decides whether to download a version. Raises CannotRun with a message about how to get the CLI.
     """
     sdk_version = version("pulumi")
     installed = Path.home() / ".pulumi" / "versions" / sdk_version
@@ -310,6 +314,6 @@ def require_plugin(name: str) -> None:
 
 
 def has_plugin(name: str) -> bool:
-    """Whether a resource plugin is on PATH, or any version of it in Pulumi's folder."""
+    """Return True if a resource plugin is on PATH, or if Pulumi's folder contains any version of it."""
     folder = users_pulumi_home() / "plugins"
     return shutil.which(f"pulumi-resource-{name}") is not None or any(folder.glob(f"resource-{name}-v*/"))

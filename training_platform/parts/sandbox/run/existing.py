@@ -1,6 +1,6 @@
-"""Resources that stack files name as existing, which the local cloud creates before the first run.
+"""Resources that stack files name as existing. The local cloud creates them before the first run.
 
-They belong to other people, so they stay when a stack is destroyed.
+They belong to other people, so they are kept when a stack is destroyed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 
 
 class Existing(NamedTuple):
-    """Somebody else's resource: a title for people, its name in the local cloud, and the request that creates it."""
+    """A resource of somebody else: a title for people, its name in the local cloud, and the request to create it."""
 
     title: str
     record: str
@@ -38,7 +38,7 @@ class Existing(NamedTuple):
 
 
 def create_existing(cloud: LocalCloud, workspace: Workspace) -> list[str]:
-    """Create the resources that stack files name as existing, if missing, and return a line for each."""
+    """Create missing resources that stack files name as existing, and return a line for each one."""
     settings = cloud.settings
     cloud.settings = settings.model_copy(update={"check_services": False, "durations": {}})
     lines = []
@@ -56,7 +56,7 @@ def create_existing(cloud: LocalCloud, workspace: Workspace) -> list[str]:
 
 
 def existing_resources(workspace: Workspace) -> Iterator[Existing]:
-    """Yield the resources that stack files name as existing, networks before their contents."""
+    """Yield the resources that stack files name as existing. Networks precede the resources in them."""
     for _, environment in workspace.environments():
         yield from _networks(environment)
     plans = list(_plans(workspace))
@@ -75,7 +75,7 @@ def existing_resources(workspace: Workspace) -> Iterator[Existing]:
 
 
 def _plans(workspace: Workspace) -> Iterator[tuple[Plan, str]]:
-    """Yield plans with their stacks' projects; an error in a plan is reported when its stack runs."""
+    """Yield plans with the projects of their stacks. An error in a plan is reported when its stack runs."""
     for stack in plannable(workspace, workspace.stacks):
         try:
             plan = stack_plan(stack, workspace)
@@ -130,7 +130,7 @@ def _role(name: str) -> Existing:
 
 
 def _cluster(path: str, workspace: Workspace) -> Iterator[Existing]:
-    """Yield a cluster's network, a subnet with the cluster's name, and the cluster."""
+    """Yield a cluster's network, a subnet named after the cluster, and the cluster."""
     collection, _, name = path.rpartition("/")
     project = path.split("/")[1]
     region = region_of(path.split("/")[3])
