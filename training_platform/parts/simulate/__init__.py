@@ -1,4 +1,4 @@
-"""A simulation of jobs in Kueue's queues and on machines, and recommendations from it."""
+"""Simulates jobs in Kueue's queues and on machines, and derives recommendations."""
 
 from __future__ import annotations
 

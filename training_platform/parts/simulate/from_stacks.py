@@ -1,4 +1,4 @@
-"""The queues and machines of stack files, as plain data for a simulation."""
+"""Converts the queues and machines of stack files to plain data for a simulation."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SETTINGS: Final[Mapping[str, str]] = {
     "borrowing": "preemption.borrow_within_cohort of the first team",
     "hold": "hold of the team",
 }
-"""The setting of a stack file that lets a job evict another, by the reason of the eviction."""
+"""For each eviction reason, the setting of a stack file that allows such evictions."""
 
 
 def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> Iterator[Cluster]:
-    """Yield the clusters of an environment in which a team has a share."""
+    """Yield the clusters of an environment in which at least one team has a share."""
     spec = lending(workspace, environment)
     teams = [team for _, team, _ in workspace.teams() if team.environment == environment]
     settings = configuration((), fair_sharing=spec.fair_sharing)
@@ -52,9 +52,9 @@ def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> 
 
 
 def manifests_of(cluster: Cluster, labels: Mapping[str, Mapping[str, str]]) -> Manifests:
-    """Return the queues of stack files as those of manifests, so that workloads, which name resources, can be played.
+    """Return the queues of stack files in the form of manifests, so that workloads, which name resources, can be used.
 
-    ``labels`` are the node labels of each flavor.
+    ``labels`` contains the node labels of each flavor.
     """
     local_queues = {f"{team}/{name}": team for team in cluster.queues for name in local_queue_names(team)}
     counting = Counting(excluded=UNCOUNTED, local_queues=local_queues)

@@ -1,9 +1,9 @@
-"""Predictions of when waiting jobs start: the queues of a cluster, simulated from their current state in many runs.
+"""Predicts when waiting jobs start: simulates the queues of a cluster from their current state in many runs.
 
-Jobs with quota are submitted at the time of their
-admission on their flavors, so that they hold the same quota now; waiting jobs are submitted now, in the order of
-creation. Run times are unknown: each run draws them from ended jobs of the queue, or of all queues, or from an invented
-distribution, up to ``maximumExecutionTimeSeconds``. Jobs submitted later are left out.
+Jobs with quota are submitted at the time of their admission, on their flavors, so that they hold the same quota now.
+Waiting jobs are submitted now, in the order of creation. Run times are unknown. Each run draws them from ended jobs of
+the queue, or of all queues, or from an assumed distribution, up to ``maximumExecutionTimeSeconds``. Jobs submitted
+later are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from training_platform.parts.jobs.runs.waits import Start, WaitingJob, Waits
 from training_platform.parts.simulate.workloads import Workload, Workloads, read_workloads
 
 INVENTED_SECONDS: Final = 4 * 3600.0
-"""The median run time if no job of the file has ended; invented."""
+"""The median run time if no job in the file has ended. This value is an assumption."""
 _MOST_NAMES: Final = 10  # of workloads that are not played
 _ORDER_SECONDS: Final = 0.001  # between two waiting jobs, to keep their order
 
@@ -51,7 +51,7 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
 
 
 def _trace_rows(workloads: Workloads, moment: float) -> Iterator[Mapping[str, object]]:
-    """Yield a row for each workload that can start, named by its index; run times are drawn later."""
+    """Yield a row for each workload that can start, named by its index. Run times are drawn later."""
     for index, workload in enumerate([*workloads.running, *workloads.waiting]):
         if workload.why:
             continue
@@ -71,7 +71,7 @@ def _trace_rows(workloads: Workloads, moment: float) -> Iterator[Mapping[str, ob
 def _starts(
     workloads: Workloads, trace: Trace, manifests: Manifests, seeds: Iterable[int], moment: float
 ) -> tuple[dict[int, list[float]], dict[int, str]]:
-    """Return by index the seconds until each workload starts in each run, and why some never do."""
+    """Return the seconds until each workload starts in each run, and the reason if it never does, keyed by index."""
     every = [*workloads.running, *workloads.waiting]
     starts: dict[int, list[float]] = {index: [math.inf] for index, workload in enumerate(every) if workload.why}
     why: dict[int, str] = {}
@@ -109,7 +109,7 @@ def _waiting_job(workload: Workload, starts: Iterable[float], why: str, moment: 
 def _with_run_time(
     job: TraceJob, workload: Workload, lengths: Mapping[str, list[float]], moment: float, seed: int
 ) -> TraceJob:
-    """Return a job with a random run time; a running job's is one of those that are longer than it has run."""
+    """Return a job with a random run time. For a running job, it is longer than the job has already run."""
     draw = random.Random(f"{seed} {workload.namespace}/{workload.job}")
     age = 0.0 if workload.admitted is None else moment - workload.admitted
     ended = lengths.get(job.team) or lengths.get("") or ()
@@ -124,7 +124,7 @@ def _with_run_time(
 
 
 def section(waits: Waits) -> ReportSection:
-    """Return the table of a prediction."""
+    """Return a prediction as a section of a report, with a table."""
     rows: list[ReportRow] = []
     for job in waits.jobs:
         identity = (job.queue, f"{job.namespace}/{job.job}", str(job.priority), duration(job.waits_seconds))

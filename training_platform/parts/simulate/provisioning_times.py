@@ -1,4 +1,4 @@
-"""When machines of each provisioning model come and go: from a file, or invented.
+"""When machines of each provisioning model arrive and are lost, from a file or from assumptions.
 
 The file has a section for each provisioning model::
 
@@ -7,7 +7,7 @@ The file has a section for each provisioning model::
       lost_hours: {mean: 24}
       source: measured in October
 
-Missing values have defaults, which are invented and not figures of Google Cloud.
+Missing values have defaults. These are assumptions, not figures of Google Cloud.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from training_platform.config.reading.rejection import read_section
 
 
 class MachineFile(RootModel[dict[Capacity, CapacityTimes]]):
-    """A file: times by provisioning model."""
+    """A file with times, keyed by provisioning model."""
 
 
 DEFAULTS: Final[Mapping[str, CapacityTimes]] = {
@@ -37,7 +37,7 @@ DEFAULTS: Final[Mapping[str, CapacityTimes]] = {
 
 
 def read_machines(path: Path | None) -> dict[str, CapacityTimes]:
-    """Return the times of every provisioning model. Raises UserError with everything wrong in a file."""
+    """Return the times of every provisioning model. Raises UserError with every error in the file."""
     times = dict(DEFAULTS)
     if path is not None:
         times.update({str(name): row for name, row in read_section(path, MachineFile).root.items()})

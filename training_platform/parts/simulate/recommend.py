@@ -1,8 +1,9 @@
-"""A search for the cheapest stack files that meet wishes about waits.
+"""Searches for the cheapest stack files that meet wishes about waits.
 
-From the current files, each single change is played and the best is kept, until no change is better. A change is better
-if it misses the wishes by less, then if a day costs less. The search ends in a local optimum and proves nothing about
-other files. A kept change adds no error to those that ``check`` finds in the current files.
+Starting from the current files, the search simulates each single change and keeps the best one, until no change is an
+improvement. A change is better if it misses the wishes by less, or if it misses them equally and costs less per day.
+The search ends in a local optimum and proves nothing about other files. A change is kept only if ``check`` finds no
+errors that the current files do not have.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ _HOPELESS: Final = 30.0  # the distance of a wish if jobs never start or end; th
 
 
 class Candidate(NamedTuple):
-    """Changed stack files that were played: how far they are from the wishes (0: all hold), and the missed ones.
+    """Changed stack files that were simulated: their distance from the wishes (0: all are met), and the missed wishes.
 
-    ``texts`` are those of the changed files, and ``differences`` describe how they differ from the current files.
+    ``texts`` contains the texts of the changed files, and ``differences`` describes their differences from the current
+    files.
     """
 
     differences: tuple[str, ...]
@@ -45,15 +47,15 @@ class Candidate(NamedTuple):
 
     @property
     def rank(self) -> tuple[float, float]:
-        """The sorting key by which a candidate is better than another."""
+        """The sorting key of candidates, lower is better."""
         return (round(self.distance, 4), round(self.usd, 2))
 
 
 class CurrentFiles(NamedTuple):
-    """The current stack files: what they play of the trace, and the errors that ``check`` finds in them.
+    """The current stack files: the result of their simulation, and the errors that ``check`` finds in them.
 
-    ``unplayable`` is the number of jobs that they cannot play. ``undecided`` are the wishes for teams without jobs;
-    since their waits are unknown, their shares stay as they are.
+    ``unplayable`` is the number of jobs that they cannot run. ``undecided`` contains the wishes for teams without jobs.
+    Since their waits are unknown, their shares are not changed.
     """
 
     candidate: Candidate
@@ -63,7 +65,7 @@ class CurrentFiles(NamedTuple):
     undecided: tuple[Wish, ...]
 
     def verdict(self, candidate: Candidate) -> str:
-        """Return the missed wishes, or that all wishes hold that the trace can decide."""
+        """Return the missed wishes, or a text that all wishes are met that the trace can decide."""
         if candidate.missed:
             return f"missed: {'; '.join(candidate.missed)}"
         return "all other wishes hold" if self.undecided else "all wishes hold"
@@ -73,7 +75,7 @@ class CurrentFiles(NamedTuple):
         return "".join(difference(file, self.texts[file], text) for file, text in sorted(candidate.texts.items()))
 
     def as_json(self, candidate: Candidate) -> dict[str, object]:
-        """Return a candidate for programs."""
+        """Return a candidate as JSON data."""
         return {
             "holds": not candidate.missed and not self.undecided,
             "changes": candidate.differences,
@@ -84,7 +86,7 @@ class CurrentFiles(NamedTuple):
 
 
 class Recommendation(NamedTuple):
-    """The result of a search: the best candidate, and how many were played."""
+    """The result of a search: the best candidate, and the number of simulated ones."""
 
     current: CurrentFiles
     best: Candidate
@@ -93,7 +95,7 @@ class Recommendation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeSearch:
-    """A search from the stack files of a repository; every run uses ``times`` and a seed of ``seeds``."""
+    """A search that starts from the stack files of a repository. Every run uses ``times`` and one of the ``seeds``."""
 
     workspace: Workspace
     environment: str
@@ -106,7 +108,7 @@ class ChangeSearch:
     _passing: dict[frozenset[tuple[str, str]], bool] = field(init=False, default_factory=dict, repr=False)  # by texts
 
     def run(self, max_candidates: int, progress: Callable[[str], None]) -> Recommendation:
-        """Play up to ``max_candidates``, and return the best. Raises UserError if the trace decides nothing."""
+        """Simulate up to ``max_candidates``, and return the best. Raises UserError if the trace decides no wish."""
         current = self._begin()
         best = current.candidate
         played = 1
@@ -123,7 +125,7 @@ class ChangeSearch:
         return Recommendation(current, best, played=played)
 
     def _begin(self) -> CurrentFiles:
-        """Play the current files. Raises UserError if the trace decides nothing."""
+        """Simulate the current files. Raises UserError if the trace decides no wish."""
         current_clusters = list(clusters(self.workspace, self.environment, self.book))
         trace = read_trace(self.trace, current_clusters)
         teams = {job.team for job in trace.jobs}
@@ -145,7 +147,7 @@ class ChangeSearch:
         )
 
     def _neighbours(self, candidate: Candidate, current: CurrentFiles) -> Iterator[Candidate]:
-        """Play each single change of a candidate; those with errors in a file, or that lose a job, are left out."""
+        """Simulate each single change of a candidate, except changes that cause errors in a file or lose a job."""
         undecided_teams = {wish.team for wish in current.undecided}
         changes = SingleChanges(
             workspace=self._changed_workspace(candidate.texts),
@@ -177,7 +179,7 @@ class ChangeSearch:
     def _candidate(
         self, texts: Texts, workspace: Workspace, played_clusters: Sequence[Cluster], trace: Trace
     ) -> Candidate:
-        """Play the trace in the clusters of changed files, once with each seed."""
+        """Simulate the trace in the clusters of changed files, once with each seed."""
         runs = [play_trace(played_clusters, trace, self.times, seed) for seed in self.seeds]
         missed_wishes = list(self._missed_wishes(runs))
         usd = median(run.usd for run in runs) or 0.0
@@ -193,7 +195,7 @@ class ChangeSearch:
         )
 
     def _missed_wishes(self, runs: Sequence[Figures]) -> Iterator[tuple[float, str]]:
-        """Yield the distance of each missed wish, and a sentence."""
+        """Yield the distance of each missed wish, and a sentence about it."""
         for wish in self.wishes.wishes:
             never = median(_endless_jobs(run, wish.team) for run in runs)
             if never:
@@ -204,14 +206,14 @@ class ChangeSearch:
                 yield _distance(wait, wish.seconds), f"{wish}, is {duration(wait)}"
 
     def _passes(self, candidate: Candidate, current: CurrentFiles) -> bool:
-        """Whether ``check`` finds only errors in changed files that the current files have as well."""
+        """Return True if ``check`` finds only errors that the current files have too."""
         key = frozenset(candidate.texts.items())
         if key not in self._passing:
             self._passing[key] = self._errors(candidate.texts) <= current.errors
         return self._passing[key]
 
     def _errors(self, texts: Texts) -> frozenset[tuple[str, str, str]]:
-        """Return the errors that ``check`` finds in the repository with other stack files."""
+        """Return the errors that ``check`` finds in the repository if stack files are replaced by ``texts``."""
         from training_platform.checks.repository_copy import repository_copy  # noqa: PLC0415 # loads every rule
         from training_platform.checks.run import run_check  # noqa: PLC0415 # as above
         from training_platform.checks.stacks import CheckOptions  # noqa: PLC0415 # as above
@@ -224,12 +226,12 @@ class ChangeSearch:
 
 
 def _sorting_key(candidate: Candidate) -> tuple[float, float, int]:
-    """Return the sorting key of candidates: the best first, among equals that with the fewest differences."""
+    """Return the sorting key of candidates: the best first, and among equals the one with the fewest differences."""
     return (*candidate.rank, len(candidate.differences))
 
 
 def _distance(value: float, limit: float) -> float:
-    """Return by how much a value above a limit misses it."""
+    """Return a measure of how far a value exceeds a limit."""
     return 0.01 + math.log(value / limit)
 
 
@@ -239,7 +241,7 @@ def _endless_jobs(run: Figures, team: str) -> float:
 
 
 def _longest_wait(run: Figures, wish: Wish) -> float:
-    """Return a wish's figure in the cluster in which it is longest, in seconds."""
+    """Return the wait that a wish is about, in seconds, in the cluster in which it is longest."""
     waits = (
         row[f"{wish.figure}_seconds"] or 0.0
         for key, row in run.waits.items()

@@ -1,4 +1,4 @@
-"""The local cloud's control API in a run: faults, and resources to delete or unprotect."""
+"""A client of the local cloud's control API for a run: it sets faults, and deletes or unprotects resources."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SECONDS: Final = 30
 
 
 class FaultControl:
-    """The faults of a server, through its control API."""
+    """Reads and changes the faults of a server through its control API."""
 
     def __init__(self, port: int) -> None:
         self._port = port
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return every fault with the number of its hits, and the last hits."""
+        """Return every fault with the number of times that it took effect, and the latest events."""
         faults: list[dict[str, Any]] = _ask(self._port, "GET", "_sandbox/faults")
         return faults
 
     def add(self, fault: str) -> None:
-        """Add a fault. Raises CannotRun for a text that is none."""
+        """Add a fault. Raises CannotRun if the text is not a valid fault."""
         _ask(self._port, "PUT", f"_sandbox/faults/{quote(fault)}")
 
     def clear(self, fault: str) -> None:
@@ -39,7 +39,7 @@ class FaultControl:
 
 
 def check_faults(faults: Sequence[str]) -> None:
-    """Raise CannotRun for the first text that is no fault."""
+    """Raise CannotRun for the first text that is not a valid fault."""
     try:
         for fault in faults:
             check_fault(fault)
@@ -49,7 +49,7 @@ def check_faults(faults: Sequence[str]) -> None:
 
 @contextmanager
 def injected(port: int, faults: Sequence[str]) -> Iterator[None]:
-    """Add faults to a server while the block runs."""
+    """Add faults to a server for the duration of the ``with`` block."""
     control = FaultControl(port)
     for fault in faults:
         control.add(fault)
@@ -61,7 +61,7 @@ def injected(port: int, faults: Sequence[str]) -> Iterator[None]:
 
 
 def fault_lines(faults: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> Iterator[str]:
-    """Yield what each fault has hit since the counts in ``before``, and the faults that hit nothing."""
+    """Yield the effects of each fault since the counts in ``before``, and the faults that had no effect."""
     idle = []
     for fault in faults:
         hits = fault["fired"] - before.get(fault["fault"], 0)
@@ -76,12 +76,12 @@ def fault_lines(faults: Sequence[Mapping[str, Any]], before: Mapping[str, int]) 
 
 
 def remove(port: int, name: str) -> None:
-    """Delete a resource and everything below it from the local cloud, even if the API would refuse that."""
+    """Delete a resource and everything below it from the local cloud, even if the API would refuse to."""
     _ask(port, "DELETE", f"_sandbox/resources/{quote(name)}")
 
 
 def unprotect(port: int, name: str) -> None:
-    """Remove the deletion protection of a Filestore instance, by its full name."""
+    """Remove the deletion protection of a Filestore instance, given its full name."""
     path = f"file/v1beta1/{quote(name)}?updateMask={ENABLED}"
     _ask(port, "PATCH", path, json.dumps({ENABLED: False}).encode())
 

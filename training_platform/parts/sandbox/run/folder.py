@@ -1,7 +1,7 @@
 """The sandbox's folder: a copy of the program for each stack, Pulumi's state, and the servers' data.
 
-Nothing is written outside it. The engine rewrites stack files and keeps its login under ``PULUMI_HOME``, so it gets
-copies of the files and a home of its own; packages that nothing writes to are linked.
+Nothing is written outside this folder. The engine rewrites stack files and keeps its login under ``PULUMI_HOME``, so it
+gets copies of the files and its own ``PULUMI_HOME``. Packages that are not written to are linked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENVIRONMENT: Final = f"{PROJECT}:environment"
 _REFERENCE: Final = "pulumi:pulumi:StackReference"
 _LINKED: Final = ("policies", "training_platform")
 _LEFT_OUT: Final = ("encryptionsalt", "encryptedkey", "secretsprovider", ENVIRONMENTS)
-"""Keys for the engine: encryption of the real state, and Pulumi ESC, which a local backend does not have."""
+"""The engine's keys in stack files: for encryption of the real state, and for Pulumi ESC (not in a local backend)."""
 _REAL_CLOUD: Final = re.compile(
     r"gcp:(credentials|accessToken|externalCredentials|impersonate\w+|universeDomain|pollInterval|batching"
     r"|requestTimeout|\w+CustomEndpoint)\Z"
@@ -39,11 +39,11 @@ _REAL_CLOUD: Final = re.compile(
 
 
 class CannotRun(UserError):
-    """The command could not start: a tool, a stack or a precondition is missing. Exit code 2."""
+    """Raised if a tool, a stack or a precondition is missing, so that the command cannot start. Exit code 2."""
 
 
 class SandboxFolder:
-    """The paths and files of a sandbox; ``root`` is the repository."""
+    """The paths and files of a sandbox. ``root`` is the repository."""
 
     def __init__(self, root: Path, path: Path) -> None:
         self.root = root
@@ -55,11 +55,11 @@ class SandboxFolder:
         self.kubeconfig = path / "no-clusters"  # empty, so that the user's clusters are out of reach
 
     def checkout(self, stack: str) -> Path:
-        """Return the folder of the program's copy in which a stack runs."""
+        """Return the folder with the copy of the program in which a stack runs."""
         return self.path / "stacks" / stack / "checkout"
 
     def summary(self, stack: str) -> Path:
-        """Return the file with the summary of a stack's last run."""
+        """Return the path of the summary of a stack's last run."""
         return self.path / "stacks" / stack / "summary.json"
 
     def prepare(self) -> None:
@@ -76,8 +76,8 @@ class SandboxFolder:
     def remove_partial_files(self, stack: str) -> None:
         """Remove the files of a stack that a killed engine left half-written in its local backend.
 
-        The backend replaces a state atomically, but not the file of its attributes: an empty one makes the state
-        unreadable (engine 3.259, seen on 2026-11-21), and a missing one does not matter.
+        The backend replaces a state atomically, but not the file with its attributes. If that file is empty, the state
+        is unreadable (engine 3.259, observed on 2026-11-21); if it is missing, the state is readable.
         """
         stacks = self.state / ".pulumi" / "stacks" / PROJECT
         for path in stacks.glob(f"{stack}.json*"):
@@ -85,7 +85,7 @@ class SandboxFolder:
                 path.unlink()
 
     def holder(self, stack: str) -> int | None:
-        """Return the running process that holds a stack's lock, if any."""
+        """Return the id of the running process that holds a stack's lock, or None."""
         for path in self.locks(stack):
             pid = read_json(path).get("pid") if path.stat().st_size else None
             if isinstance(pid, int) and is_alive(pid):
@@ -95,10 +95,10 @@ class SandboxFolder:
     def copy(
         self, stack: str, config: Mapping[str, str], *, lift_protection: str | None = None, main: str | None = None
     ) -> Path:
-        """Copy the program and return the copy's folder; ``config`` is added to the project's configuration.
+        """Copy the program and return the folder of the copy. ``config`` is added to the project's configuration.
 
-        ``lift_protection`` is the environment whose ``deletion_protection`` is off in the copy. ``main`` is the text of
-        a main file that runs the user's as ``program.py``.
+        ``lift_protection`` names the environment whose ``deletion_protection`` is turned off in the copy. ``main`` is
+        the text of a main file that runs the user's program as ``program.py``.
         """
         checkout = self.checkout(stack)
         stacks = checkout / STACKS_FOLDER
@@ -130,28 +130,28 @@ class SandboxFolder:
         return checkout
 
     def keep_salt(self, stack: str) -> None:
-        """Save the salt that the engine wrote into a new stack's copied file, for later copies."""
+        """Save the salt that the engine wrote into the copied file of a new stack, for later copies."""
         file = self.checkout(stack) / stack_file(stack)
         salt = salt_of(file.read_text(encoding="utf-8"))
         if salt:
             (self.checkout(stack).parent / "salt").write_text(salt, encoding="utf-8")
 
     def locks(self, stack: str) -> list[Path]:
-        """Return the locks of a stack's runs, also of killed ones."""
+        """Return the locks of a stack's runs, including killed ones."""
         return sorted((self.state / ".pulumi" / "locks" / "organization" / PROJECT / stack).glob("*.json"))
 
     def resources(self, stack: str) -> list[dict[str, Any]]:
-        """Return the resources of a stack's state; [] if it was never up."""
+        """Return the resources in a stack's state, or [] if it was never up."""
         return list(self._deployment(stack).get("resources") or ())
 
     def pending(self, stack: str) -> list[dict[str, Any]]:
-        """Return the unfinished operations of a stack's last run, and those that its last resume began with."""
+        """Return the unfinished operations of a stack's last run, and those saved at the start of its last resume."""
         path = self.checkout(stack).parent / "pending.json"
         saved = read_json(path) if path.exists() else []
         return [*saved, *(self._deployment(stack).get("pending_operations") or ())]
 
     def save_pending(self, stack: str, operations: list[dict[str, Any]]) -> None:
-        """Save pending operations outside the state, which loses them when a resume begins; [] deletes them."""
+        """Save pending operations in a separate file, since a resume removes them from the state; [] deletes it."""
         path = self.checkout(stack).parent / "pending.json"
         if operations:
             path.write_text(json.dumps(operations), encoding="utf-8")
@@ -164,7 +164,7 @@ class SandboxFolder:
         return sorted(path.stem for path in states)
 
     def readers(self, environment: str) -> list[str]:
-        """Return the stacks whose state reads an environment's exports, even without a stack file."""
+        """Return the stacks whose state reads an environment's exports, even if they have no stack file."""
         return [
             stack
             for stack in self.stacks()
@@ -175,7 +175,7 @@ class SandboxFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the sandbox for the servers of this process. Raises CannotRun if another process has locked it."""
+        """Lock the sandbox for the servers of this process. Raises CannotRun if another process holds the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("a+", encoding="utf-8") as file:
             try:
@@ -188,9 +188,9 @@ class SandboxFolder:
             yield
 
     def restore(self, stack: str) -> None:
-        """Replace a broken state by the engine's backup, and keep the broken one as ``.broken``.
+        """Replace a broken state with the engine's backup, and keep the broken one as ``.broken``.
 
-        The backup is one write older. Raises CannotRun if it is broken too.
+        The backup is the state before the last write. Raises CannotRun if it is broken too.
         """
         path = self._state(stack)
         backup = self._state(stack, ".bak")
@@ -202,11 +202,11 @@ class SandboxFolder:
             shutil.copy(backup, path)
 
     def is_restored(self, stack: str) -> bool:
-        """Whether a stack's state is a backup that has not been compared with the cloud."""
+        """Return True if a stack's state is a backup that has not been compared with the cloud yet."""
         return self._state(stack, ".broken").exists()
 
     def forget_broken(self, stack: str) -> None:
-        """Delete the broken state of a stack whose backup is complete again."""
+        """Delete the broken state of a stack whose restored state is complete again."""
         self._state(stack, ".broken").unlink(missing_ok=True)
 
     def _state(self, stack: str, suffix: str = "") -> Path:
@@ -224,7 +224,7 @@ class SandboxFolder:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a state can be read."""
+    """Return True if a state file can be read."""
     try:
         return isinstance(read_json(path)["checkpoint"], dict)
     except (BrokenFile, KeyError, TypeError):
@@ -232,12 +232,12 @@ def _is_whole(path: Path) -> bool:
 
 
 def folder_at(root: Path, workspace: Path | None) -> SandboxFolder:
-    """Return the sandbox of a repository, by default in its ``.sandbox``."""
+    """Return the sandbox of a repository, by default in its folder ``.sandbox``."""
     return SandboxFolder(root, workspace.resolve() if workspace else root / NAME)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is running; a zombie is not."""
+    """Return True if a process is running. A zombie is not running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -248,12 +248,15 @@ def is_alive(pid: int) -> bool:
 
 
 def start_of(pid: int) -> str | None:
-    """Return a process's start in ticks since boot, which tells a reused id apart; None without /proc."""
+    """Return the start time of a process in ticks since boot, or None without /proc.
+
+    It distinguishes the process from a later one with the same id.
+    """
     return next(iter(_status(pid)[19:20]), None)
 
 
 def _status(pid: int) -> list[str]:
-    """Return the fields of ``/proc/PID/stat`` from the process's state on, the third in proc(5)."""
+    """Return the fields of ``/proc/PID/stat``, starting with the process's state, the third field in proc(5)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -287,8 +290,8 @@ def sandboxed(text: str, *, salt: str | None = None, lift_protection: bool = Fal
     """Return a stack file's text for the sandbox, without secrets, credentials and endpoints of a real cloud.
 
     The text is edited in place, so that findings have the line numbers of the original. ``salt`` is the
-    ``encryptionsalt`` of its state. ``lift_protection`` turns off an environment's ``deletion_protection``. Raises
-    CannotRun for a file that is not YAML, or cannot be edited line by line.
+    ``encryptionsalt`` of the sandbox's state. ``lift_protection`` turns off the ``deletion_protection`` of an
+    environment. Raises CannotRun for a file that is not YAML, or that cannot be edited line by line.
     """
     try:
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
@@ -301,7 +304,7 @@ def sandboxed(text: str, *, salt: str | None = None, lift_protection: bool = Fal
 
 
 def salt_of(text: str) -> str | None:
-    """Return the ``encryptionsalt`` in a stack file."""
+    """Return the ``encryptionsalt`` in a stack file, if any."""
     salt = re.search(r"^encryptionsalt: (\S+)$", text, re.MULTILINE)
     return salt[1] if salt else None
 
@@ -356,6 +359,6 @@ def _comment(text: str, parent: yaml.MappingNode, key: yaml.Node, value: yaml.No
 
 
 def _extent(text: str, node: Any) -> tuple[int, int]:
-    """Return the start and end of a value; the end mark of a block node is at the start of the next node."""
+    """Return the start and end of a value. PyYAML's end mark of a block node is at the start of the next node."""
     start = node.start_mark.index
     return start, start + len(text[start : node.end_mark.index].rstrip())

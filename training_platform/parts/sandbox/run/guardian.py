@@ -1,7 +1,8 @@
 """Ends an engine and its plugins when the process that started them has ended: ``python guardian.py MARK``.
 
-The engine outlives its starter, and plugins outlive the engine: they would go on creating resources that nothing
-records. An environment variable identifies them, which plugins inherit. Only Linux shows it, in ``/proc``.
+The engine survives the process that started it, and plugins survive the engine. They would continue to create resources
+that are not recorded. An environment variable identifies them, which plugins inherit. Only Linux shows the variables of
+processes, in ``/proc``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _GRACE_SECONDS: Final = 5.0  # between SIGTERM and SIGKILL
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """End the processes with this process's mark if this process is killed inside the block."""
+    """If this process is killed inside the ``with`` block, end the processes with its mark."""
     command = [sys.executable, "-I", __file__, f"{MARK}={os.getpid()}"]
     guardian = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
     try:
@@ -33,13 +34,13 @@ def guarded() -> Iterator[None]:
 
 
 def main() -> None:
-    """Wait for the starter; if it was killed, end the processes that it left behind."""
+    """Wait for the end of the starting process. If it was killed, end the processes that it left behind."""
     if not sys.stdin.buffer.read():
         end_marked(sys.argv[1])
 
 
 def end_marked(mark: str) -> None:
-    """End processes with a mark, ``NAME=VALUE``, and kill them after a grace period."""
+    """End processes with a mark, given as ``NAME=VALUE``. Kill those that still run after a grace period."""
     for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, 0.0)):
         for pid in _marked(mark.encode()):
             with suppress(ProcessLookupError):

@@ -1,11 +1,12 @@
-"""Recovery from a killed run or failed creates: unfinished creates, and half-created resources.
+"""Recovery from a killed run or failed creates: finds unfinished creates, and half-created resources.
 
-Pulumi records the inputs of a create that began, but would create a second resource. The inputs include names with a
-random suffix, so the id follows from them. Additions without a resource of their own, such as a member of a role, are
-dropped: creating them again changes nothing.
+Pulumi records the inputs of a create when it begins. Without recovery, the next run would create a second resource. The
+inputs include names with a random suffix, so the id can be derived from them. Creates that only add to another
+resource, such as a member of a role, are dropped, since creating them again changes nothing.
 
-If a create fails late, Pulumi keeps some resources and later only updates them, so a node pool in error stays in error;
-it drops others, although the cloud has them. Seen with engine 3.259 and the gcp provider on 2026-11-21.
+If a create fails late, Pulumi keeps some resources in its state and later only updates them, so a node pool in error
+stays in error. It drops other resources, although they exist in the cloud. Observed with engine 3.259 and the gcp
+provider on 2026-11-21.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _SUFFIXED = re.compile(r"(.+-)[0-9a-f]{7}")  # as in Pulumi's automatic names
 
 
 class PendingCreate(NamedTuple):
-    """An unfinished create; ``id`` is None if nothing was created, or if creating it again changes nothing.
+    """An unfinished create. ``id`` is None if nothing was created, or if creating it again changes nothing.
 
-    ``inputs`` are {} if they are unknown.
+    ``inputs`` is {} if the inputs are unknown.
     """
 
     urn: str
@@ -38,7 +39,7 @@ class PendingCreate(NamedTuple):
 
 
 class HalfCreated(NamedTuple):
-    """A resource to be created again; ``in_state`` says whether Pulumi's state has it."""
+    """A resource that has to be created again. ``in_state`` is True if Pulumi's state contains it."""
 
     urn: str
     id: str
@@ -46,19 +47,19 @@ class HalfCreated(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """The stand-ins' contents: bodies of cloud resources by name, and ids of Kubernetes objects."""
+    """The contents of the stand-ins: bodies of cloud resources, keyed by name, and ids of Kubernetes objects."""
 
     cloud: Mapping[str, Mapping[str, Any]]
     objects: frozenset[tuple[str, str, str]]  # cluster, kind and id
 
     def without(self, other_resources: Iterable[Mapping[str, Any]]) -> Holdings:
-        """Return the contents without the cloud resources in other stacks' states."""
+        """Return the contents without the cloud resources that are in other stacks' states."""
         ids = {resource.get("id") for resource in other_resources}
         return self._replace(cloud={name: body for name, body in self.cloud.items() if name not in ids})
 
 
 def holdings(folder: SandboxFolder) -> Holdings:
-    """Read the stand-ins' contents from their files; they have no objects in a cluster of the user's."""
+    """Read the contents of the stand-ins from their files. Objects in a user's cluster are not included."""
     objects = ObjectStore(folder.kubernetes)
     keys = [(cluster, key) for cluster in objects.clusters() for key in objects.keys(cluster)]
     ids = {(cluster, key.kind, f"{key.namespace}/{key.name}" if key.namespace else key.name) for cluster, key in keys}
@@ -71,8 +72,9 @@ def find_pending_creates(
 ) -> list[PendingCreate]:
     """Return the creates among a state's pending operations, each with its id if the stand-ins have it.
 
-    ``clusters`` are those of the Kubernetes providers, by URN. Components are left out, since creating one again
-    creates nothing. Of several creates of one resource, by a killed run and the next, one that succeeded counts.
+    ``clusters`` maps the URNs of Kubernetes providers to their clusters. Components are left out, since creating one
+    again creates nothing. If a killed run and the next one both created the same resource, a create that succeeded is
+    used.
     """
     creates: dict[str, PendingCreate] = {}
     for resource in _created_by(operations):
@@ -93,7 +95,7 @@ def find_pending_creates(
 
 
 def _created_by(operations: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the resources of the creates among pending operations."""
+    """Yield the resources of all creates among pending operations."""
     for operation in operations:
         if operation["type"] == "creating":
             yield operation["resource"]
@@ -104,7 +106,7 @@ def find_half_created(
 ) -> list[HalfCreated]:
     """Return the resources to delete and create again: those in error, and clusters whose create failed.
 
-    The provider deletes a cluster's first pool only after a successful create, so a failed cluster never matches the
+    The provider deletes a cluster's first pool only after a successful create. So a failed cluster never matches the
     program, even if GKE repairs it.
     """
     broken = {}
@@ -126,8 +128,8 @@ def find_half_created(
 def lost_creates(creates: Iterable[Mapping[str, Any]], unrecorded: Holdings) -> list[dict[str, Any]]:
     """Return the creates of a preview whose resources exist in ``unrecorded``, the contents that no state has.
 
-    The preview's random suffix of a name differs from the created one, which replaces it. The inputs are the preview's,
-    in which some values are unknown: an import takes the API's instead.
+    The random suffix of a name is different in the preview, and is replaced by the existing one. The inputs are those
+    of the preview. Some of their values are unknown, and an import uses the API's values instead.
     """
     lost = []
     for create in creates:
@@ -145,13 +147,13 @@ def lost_creates(creates: Iterable[Mapping[str, Any]], unrecorded: Holdings) -> 
 
 
 def clusters_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the cluster of each Kubernetes provider in a state, by the provider's URN."""
+    """Return the cluster of each Kubernetes provider in a state, keyed by the provider's URN."""
     providers = (resource for resource in resources if resource["type"] == "pulumi:providers:kubernetes")
     return {provider["urn"]: (provider.get("inputs") or {}).get("clusterIdentifier", "") for provider in providers}
 
 
 def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> str | None:
-    """Return the id of a resource with these inputs in the stand-ins; an object's, in its cluster."""
+    """Return the id of a resource with these inputs in the stand-ins. An object is looked up in ``cluster``."""
     kind = resource["type"]
     inputs = resource.get("inputs") or {}
     if kind.startswith(KUBERNETES):
@@ -176,7 +178,7 @@ def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> s
 
 
 def _title(inputs: Mapping[str, Any]) -> str:
-    """Return the display name of a resource with a number for a name; a dashboard's is in its JSON."""
+    """Return the display name of a resource that has a number as its name. For a dashboard, it is in its JSON."""
     try:
         return str(json.loads(inputs["dashboardJson"])["displayName"])
     except (KeyError, TypeError, ValueError):  # another type, or unknown

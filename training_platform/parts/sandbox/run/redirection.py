@@ -1,4 +1,4 @@
-"""What a program of the sandbox registers in a cluster of the user's: every object, with the sandbox's mark."""
+"""Makes a sandbox program register its objects in the user's cluster, each with the sandbox's mark."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from training_platform.resources.scope import MANAGED_BY
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 MARK: Final = f"{MANAGED_BY}/sandbox"
-"""The label of every object of a sandbox, and of the ConfigMap that marks the cluster; its value is the sandbox's."""
+"""The label of every object of a sandbox, and of the ConfigMap that marks the cluster. Its value names the sandbox."""
 
 
 def is_object(token: str) -> bool:
-    """Whether a type is one of Kubernetes' objects; a release's objects are Helm's."""
+    """Return True if a type is a Kubernetes object. A release is not one, since Helm creates its objects."""
     return token.startswith(KUBERNETES) and token != RELEASE
 
 
 def redirect(config_file: Path, mark: str) -> None:
-    """Let this program register its Kubernetes objects in the cluster of a kubeconfig, each with the mark."""
+    """Make this program register its Kubernetes objects in the cluster of a kubeconfig, each with the mark."""
     config = config_file.read_text(encoding="utf-8")
 
     def into_cluster(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:

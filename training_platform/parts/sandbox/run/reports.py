@@ -42,7 +42,7 @@ _MOST_IN_PROGRESS: Final = 5  # operations in the progress line, the oldest firs
 
 
 class RunFailed(Exception):
-    """The engine, the cloud or a protection refused; ``summary`` has the steps before that. Exit code 1."""
+    """Raised if the engine, the cloud or a protection refuses a step. ``summary`` has the steps before. Exit code 1."""
 
     def __init__(self, message: str, summary: Summary | None = None) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class RunFailed(Exception):
 
 @dataclass(kw_only=True)
 class Step:
-    """An operation on a resource; times are seconds since the run began, ``ended`` is None while in progress."""
+    """An operation on a resource. Times are seconds since the run began. ``ended`` is None while it is in progress."""
 
     urn: str
     op: str
@@ -64,23 +64,23 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The resource's logical name."""
+        """The logical name of the resource."""
         return name_of(self.urn)
 
     @property
     def seconds(self) -> float:
-        """Its duration, measured by the arrival of its events."""
+        """The duration in seconds, measured by the arrival of its events."""
         return (self.ended or self.began) - self.began
 
     @property
     def changes(self) -> bool:
-        """Whether it changed a resource rather than read it."""
+        """Whether the operation changed a resource, and did not only read it."""
         return self.op not in _UNCHANGED and is_resource(self.urn, self.type, custom=self.custom)
 
 
 @dataclass
 class Timeline:
-    """Collects the engine's events, from any thread; ``counts`` are the engine's, by step, including components."""
+    """Collects the engine's events from any thread. ``counts`` are the engine's counts by step, with components."""
 
     clock: Callable[[], float] = time.monotonic
     steps: list[Step] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Timeline:
         self._lock = threading.Lock()
 
     def take(self, event: Any) -> None:
-        """Add a ``pulumi.automation.EngineEvent``; its times are in seconds only, so its arrival is measured."""
+        """Add a ``pulumi.automation.EngineEvent``. The time of its arrival is used, since its own has only seconds."""
         with self._lock:
             if before := event.resource_pre_event:
                 self._begin(before.metadata)
@@ -115,7 +115,7 @@ class Timeline:
                 self.counts = {str(getattr(op, "value", op)): n for op, n in summary.resource_changes.items()}
 
     def in_progress(self) -> list[Step]:
-        """Return the operations in progress, the oldest first."""
+        """Return the operations in progress, oldest first."""
         with self._lock:
             return sorted((step for step in self._open.values() if step.changes), key=lambda step: step.began)
 
@@ -125,7 +125,7 @@ class Timeline:
             return len(self.steps)
 
     def elapsed(self) -> float:
-        """Return seconds since the run began."""
+        """Return the seconds since the run began."""
         return self.clock() - self._began
 
     def changed(self) -> list[Step]:
@@ -187,7 +187,7 @@ def _pending(metadata: Any) -> dict[str, Any]:
 
 
 def _fields(metadata: Any) -> tuple[str, ...]:
-    """Return the fields that differ; for a replacement, those that cause it, if the provider names them."""
+    """Return the fields that differ. For a replacement, return those that cause it, if the provider names them."""
     detailed = {
         path: str(getattr(diff.diff_kind, "value", ""))
         for path, diff in (metadata.detailed_diff or {}).items()
@@ -199,12 +199,12 @@ def _fields(metadata: Any) -> tuple[str, ...]:
 
 
 def name_of(urn: str) -> str:
-    """Return the logical name at the end of a URN; it may contain ``::``."""
+    """Return the logical name at the end of a URN. The name may contain ``::``."""
     return urn.split("::", 3)[-1]
 
 
 def is_resource(urn: str, resource_type: str, *, custom: bool) -> bool:
-    """Whether `check` counts a resource too: not a component, a stack reference or a default provider."""
+    """Return True if `check` also counts a resource: not a component, a stack reference or a default provider."""
     added = resource_type.startswith("pulumi:providers:") and name_of(urn).startswith("default")
     return custom and resource_type != REFERENCE and not added
 
@@ -215,7 +215,7 @@ def _op(metadata: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaRow:
-    """A quota in use; ``limit`` is None if it is unknown or unlimited."""
+    """A quota in use. ``limit`` is None if it is unknown or unlimited."""
 
     project: str
     service: str
@@ -226,9 +226,9 @@ class QuotaRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A run of one stack. ``steps`` are in the order of their ends; times are seconds since the run began.
+    """A run of one stack. ``steps`` are ordered by their end. Times are seconds since the run began.
 
-    ``counts`` are resources by step, without components, as `check` counts them.
+    ``counts`` contains the number of resources for each kind of step, without components, as in `check`.
     """
 
     stack: str
@@ -289,12 +289,12 @@ def summarize(
 
 
 def as_json(summary: Summary) -> str:
-    """Return a summary for programs."""
+    """Return a summary as JSON."""
     return json.dumps(asdict(summary), indent=1)
 
 
 def as_text(summary: Summary) -> str:
-    """Return a summary for people."""
+    """Return a summary as text for people."""
     return "\n".join(_lines(summary))
 
 
@@ -344,7 +344,7 @@ def _short(kind: str) -> str:
 
 @contextmanager
 def live_progress(console: Console, title: str, timeline: Timeline) -> Iterator[None]:
-    """Show the finished steps and those in progress on a terminal while the block runs."""
+    """Show the finished steps and the steps in progress on a terminal during the ``with`` block."""
     if not console.is_terminal:
         yield
         return
@@ -362,7 +362,7 @@ def live_progress(console: Console, title: str, timeline: Timeline) -> Iterator[
 
 @contextmanager
 def first_interrupt_for_engine(say: Callable[[str], None]) -> Iterator[None]:
-    """Leave the first Ctrl-C to the engine, which the terminal sends it too; the second ends this process."""
+    """Ignore the first Ctrl-C, since the terminal also sends it to the engine. The second one ends this process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

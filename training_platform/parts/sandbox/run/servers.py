@@ -1,4 +1,4 @@
-"""The stand-ins of a run, in this process or in that of ``sandbox serve``."""
+"""The stand-ins of a run, either in this process or in the process of ``sandbox serve``."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def running(
     durations: Mapping[str, float],
     crds: Sequence[Path],
 ) -> Iterator[Servers]:
-    """Yield the servers of ``sandbox serve`` if it runs, else serve while the block runs.
+    """Yield the servers of ``sandbox serve`` if it runs. Otherwise serve during the ``with`` block.
 
-    Raises CannotRun for options that ``sandbox serve`` must be given.
+    Raises CannotRun for options that have to be given to ``sandbox serve`` instead.
     """
     shared = served(folder)
     if shared is not None:
@@ -79,7 +79,7 @@ def serving(
     crds: Sequence[Path] = (),
     port: int = 0,
 ) -> Iterator[Servers]:
-    """Serve both stand-ins on the loopback interface while the block runs."""
+    """Serve both stand-ins on the loopback interface during the ``with`` block."""
     folder.prepare()
     cloud = make_cloud(folder, workspace, durations)
     existing = create_existing(cloud, workspace)
@@ -98,7 +98,7 @@ def serving(
 def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
     """Return the local cloud from its file, with the projects of all stacks, networks and keys, and their quotas.
 
-    A project that no stack file names exists while it has resources, for stacks that are to be destroyed.
+    A project that no stack file names still exists while it has resources, so that its stacks can be destroyed.
     """
     snapshots = read_snapshots(folder.root, today(folder.root)).by_project
     store = Store(folder.cloud)
@@ -114,7 +114,7 @@ def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[s
 
 @contextmanager
 def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
-    """Let other commands find these servers while the block runs."""
+    """Write a file with which other commands find these servers, for the duration of the ``with`` block."""
     file = _announcement(folder)
     ports = {
         "pid": os.getpid(),
@@ -134,7 +134,7 @@ def announced(folder: SandboxFolder, servers: Servers) -> Iterator[None]:
 
 
 def served(folder: SandboxFolder) -> Servers | None:
-    """Return the servers of this folder's ``sandbox serve``, None if it does not run.
+    """Return the servers of this folder's ``sandbox serve``, or None if it does not run.
 
     Raises BrokenFile for a file that ``sandbox serve`` did not write.
     """
@@ -160,18 +160,18 @@ def _announcement(folder: SandboxFolder) -> Path:
 
 
 def provider_settings(durations: Mapping[str, float]) -> dict[str, str]:
-    """Return settings of the gcp provider for this cloud, which answers faster than Google's."""
+    """Return settings of the gcp provider for the local cloud, which responds faster than Google's."""
     return {"gcp:batching": BATCHING, "gcp:pollInterval": poll_interval(durations)}
 
 
 def poll_interval(durations: Mapping[str, float]) -> str:
-    """Return ``gcp:pollInterval`` for operations of these durations in seconds, as a Go duration: ``200ms``."""
+    """Return ``gcp:pollInterval`` for operations with these durations in seconds, as a Go duration: ``200ms``."""
     shortest = min((seconds for seconds in durations.values() if seconds > 0), default=0)
     return f"{round(1000 * min(LONGEST_POLL, max(SHORTEST_POLL, POLL_SHARE * shortest)))}ms"
 
 
 def settings_lines(servers: Servers, endpoints: Mapping[str, str]) -> Iterator[str]:
-    """Yield the output of ``sandbox serve``: settings for a stack file, to run Pulumi by hand against these servers."""
+    """Yield the output of ``sandbox serve``: settings for a stack file, to use Pulumi directly with these servers."""
     yield f"# The local cloud listens on http://127.0.0.1:{servers.cloud}/ until interrupted."
     yield f"# The stand-in Kubernetes provider: export PULUMI_DEBUG_PROVIDERS=kubernetes:{servers.kubernetes}"
     yield "config:"
@@ -191,9 +191,10 @@ def wait_for_signal() -> None:
 
 
 def parse_durations(texts: Sequence[str]) -> dict[str, float]:
-    """Parse seconds by kind: ``container.clusters=6``, ``*=1``, or ``real``, roughly the durations at Google.
+    """Parse durations in seconds for each kind: ``container.clusters=6``, ``*=1``, or ``real``.
 
-    ``real/100`` is a hundredth of these. Later texts win. Raises CannotRun for anything else.
+    ``real`` means roughly the durations at Google, and ``real/100`` a hundredth of these. Later texts override earlier
+    ones. Raises CannotRun for any other text.
     """
     durations: dict[str, float] = {}
     for text in texts:

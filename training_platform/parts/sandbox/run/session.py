@@ -1,4 +1,4 @@
-"""A command of ``training-platform sandbox`` on one stack, from tools and servers to the summary."""
+"""Runs a command of ``training-platform sandbox`` on one stack, from finding the tools to printing the summary."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of a run; durations are seconds by kind of the local cloud, ``container.clusters``.
+    """The options of a run. Durations are in seconds, keyed by kind of the local cloud, such as ``container.clusters``.
 
-    A run has the rights of ``member`` in the local cloud, by default those of the projects' owner.
+    The run has the permissions of ``member`` in the local cloud, by default those of the owner of the projects.
     """
 
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Session:
-    """The tools, servers and options of a run; ``cluster`` is the user's, if it has the Kubernetes objects.
+    """The tools, servers and options of a run. ``cluster`` is the user's cluster, if it has the Kubernetes objects.
 
     ``say`` prints the next step.
     """
@@ -105,7 +105,7 @@ class Session:
     cluster: UserCluster | None = None
 
     def up(self, name: str, *, resume: bool = False) -> Iterator[Summary]:
-        """Bring a stack up, first the environment that it reads, and yield a summary of each."""
+        """Bring a stack up, after the environment that it reads. Yield a summary for each."""
         stack = self.workspace.stacks[name]
         home = stack.environment_name
         if resume:
@@ -122,7 +122,7 @@ class Session:
             yield self._run(name, "up", engine, notes)
 
     def preview(self, name: str) -> Summary:
-        """Report what ``up`` would change. Raises CannotRun if a team's environment is not up."""
+        """Return the changes that ``up`` would make. Raises CannotRun if a team's environment is not up."""
         stack = self.workspace.stacks[name]
         if stack.team and not self.is_up(stack.environment_name):
             raise CannotRun(
@@ -140,7 +140,7 @@ class Session:
             return self._run(name, "refresh", engine)
 
     def destroy(self, name: str, *, lift: bool = False) -> Summary:
-        """Delete a stack's resources. Raises RunFailed if it is protected, or a team's stack is up in it."""
+        """Delete a stack's resources. Raises RunFailed if it is protected, or if a stack of a team in it is up."""
         self._refuse_destroy(name, lift)
         self._claim()
         if self.cluster is not None:
@@ -153,14 +153,14 @@ class Session:
         return summary
 
     def _claim(self, environment: str | None = None, *, mark: bool = False) -> None:
-        """Check that the user's cluster and what the states have of it is the sandbox's. Raises CannotRun."""
+        """Check that the user's cluster and its objects in the states belong to the sandbox. Raises CannotRun."""
         if self.cluster is not None:
             names = (name for name, stack in self.workspace.stacks.items() if stack.environment_name == environment)
             plans = (stack_plan(stack, self.workspace) for stack in plannable(self.workspace, names))
             claim(self.cluster, self.folder, [plan for plan in plans if plan is not None], mark=mark)
 
     def is_up(self, name: str) -> bool:
-        """Whether a stack's state has exports, which are written last."""
+        """Return True if a stack's state has exports, which are written at the end of a run."""
         resources = self.folder.resources(name)
         return any(resource.get("outputs") for resource in resources if resource["type"] == "pulumi:pulumi:Stack")
 
@@ -238,7 +238,7 @@ class Session:
         return summary
 
     def _resumed(self, name: str, engine: Engine) -> list[str]:
-        """Take over from a killed run: remove its lock, and import the creates that succeeded."""
+        """Continue after a killed run: remove its lock, and import the creates that succeeded."""
         notes = []
         pid = self.folder.holder(name)
         if pid is not None:
@@ -267,7 +267,7 @@ class Session:
         return notes
 
     def _imported(self, name: str, engine: Engine, operations: list[dict[str, Any]]) -> list[str]:
-        """Import the unfinished creates that succeeded, and drop the others."""
+        """Import the unfinished creates that succeeded, and drop all others."""
         held = self._held(name, operations)
         creates = find_pending_creates(operations, held, clusters_of(self.folder.resources(name)))
         created = [create for create in creates if create.id is not None]
@@ -292,7 +292,10 @@ class Session:
         return [f"Resumed: deleted {name_of(resource.urn)}, which was half created." for resource in broken]
 
     def _held(self, name: str, creates: Iterable[Mapping[str, Any]]) -> Holdings:
-        """Return the stand-ins' contents without resources of other stacks; of the user's cluster, those of creates."""
+        """Return the stand-ins' contents without resources of other stacks.
+
+        For a user's cluster, they only contain the objects of ``creates``.
+        """
         held = holdings(self.folder)
         if self.cluster is not None:
             objects = list(created_objects(self.cluster, self.folder, creates))
@@ -317,7 +320,8 @@ class Session:
     def _lifted(self, name: str) -> list[str]:
         """Lift all protection of a stack, by an update of its protected resources with ``deletion_protection: false``.
 
-        Without the stack's file no program can do that, so it is done in the state and in the local cloud.
+        Without the stack's file, there is no program for this update. Then the state and the local cloud are changed
+        directly.
         """
         resources = self.folder.resources(name)
         names = protected(resources)
@@ -349,9 +353,9 @@ def session(
     ask: Callable[[str], bool],
     by_state: bool = False,
 ) -> Iterator[Session]:
-    """Find tools, check stacks, start servers. Raises CannotRun, or RunFailed if a stack file is invalid.
+    """Find tools, check stacks and start servers. Raises CannotRun, or RunFailed if a stack file is invalid.
 
-    With ``by_state``, a stack with a state may have no file or an invalid one, since it is to be destroyed.
+    With ``by_state``, a stack that has a state may have no file or an invalid one, since it is going to be destroyed.
     """
     check_faults(options.faults)
     command = pulumi_command(ask)
@@ -392,7 +396,7 @@ def session(
 
 
 def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
-    """Read the stack files. Raises CannotRun for an unknown name, RunFailed for an invalid file."""
+    """Read the stack files. Raises CannotRun for an unknown name, and RunFailed for an invalid file."""
     workspace = read_workspace(root)
     if workspace.unreadable:
         raise CannotRun(" ".join(workspace.unreadable.values()))
@@ -401,7 +405,7 @@ def read_stacks(root: Path, names: Sequence[str]) -> Workspace:
 
 
 def _require(workspace: Workspace, names: Iterable[str]) -> None:
-    """Raise CannotRun for an unknown stack, RunFailed if its file or its environment's is invalid."""
+    """Raise CannotRun for an unknown stack, and RunFailed if its file or that of its environment is invalid."""
     for name in names:
         stack = workspace.stacks.get(name)
         if stack is None:

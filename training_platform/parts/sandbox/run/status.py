@@ -1,4 +1,4 @@
-"""A sandbox's contents: stacks, resources of the local cloud, Kubernetes objects, and the quota in use."""
+"""The contents of a sandbox: stacks, resources of the local cloud, Kubernetes objects, and the quota in use."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _listed(counts: Counter[str]) -> str:
 
 
 def quota_rows(folder: SandboxFolder, workspace: Workspace, project: str | None = None) -> list[QuotaRow]:
-    """Return the quota in use by a project, or by all."""
+    """Return the quota that one project uses, or that all projects use."""
     cloud = make_cloud(folder, workspace, {})
     projects = [project] if project else cloud.projects.ids()
     return [
@@ -84,7 +84,7 @@ def _finite(limit: float | None) -> float | None:
 def kubernetes_notes(
     folder: SandboxFolder, name: str, crds: Sequence[Path], cluster: UserCluster | None
 ) -> Iterator[str]:
-    """Yield a summary's notes about a stack's Kubernetes objects, which a cluster of the user's may have."""
+    """Yield the notes of a summary about a stack's Kubernetes objects, which may be in the user's cluster."""
     resources = folder.resources(name)
     releases = Counter(resource["inputs"]["name"] for resource in resources if resource["type"] == RELEASE)
     count = sum(resource["type"].startswith("kubernetes:") for resource in resources) - releases.total()

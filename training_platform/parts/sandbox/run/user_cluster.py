@@ -1,9 +1,10 @@
-"""A cluster of the user's own, such as one of kind, k3d or minikube, for the Kubernetes half of a sandbox.
+"""A cluster of the user, for example from kind, k3d or minikube, for the Kubernetes objects of a sandbox.
 
-The released Kubernetes plugin registers the objects there. Nothing of a real cluster may be changed: the kubeconfig's
-context is named by the user, its server is on this machine or in a private network, and its user needs no program to
-log in. A ConfigMap marks the cluster as the sandbox's; it is written only into a cluster without Kueue and without a
-namespace of the plan. Every object gets the same mark as a label, and a run refuses to touch an object without it.
+The released Kubernetes plugin registers the objects in it. A real cluster must never be changed. So the user names the
+context of the kubeconfig, its server has to be on this machine or in a private network, and its user must not need a
+program to log in. A ConfigMap marks the cluster as the sandbox's. It is written only into a cluster without Kueue and
+without any namespace of the plan. Every object gets the same mark as a label, and a run does not change an object
+without it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _FILES: Final = ("certificate-authority", "client-certificate", "client-key")
 
 
 class UserCluster(NamedTuple):
-    """A context of a kubeconfig, and the mark of the sandbox; ``config`` is a kubeconfig with only this context."""
+    """A context of a kubeconfig, and the mark of the sandbox. ``config`` is a kubeconfig with only this context."""
 
     file: Path
     context: str
@@ -64,7 +65,7 @@ class UserCluster(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The host of its server."""
+        """The host of the cluster's server."""
         return urlsplit(self.config["clusters"][0]["cluster"]["server"]).hostname or ""
 
 
@@ -72,7 +73,7 @@ class UserCluster(NamedTuple):
 
 
 def chosen_cluster(folder: SandboxFolder, kubeconfig: Path | None, context: str | None) -> UserCluster | None:
-    """Return the cluster that a sandbox keeps, else that of the options; None if the substitute has its objects.
+    """Return the cluster that a sandbox uses already, else the one in the options, or None for the stand-in.
 
     Raises CannotRun for a cluster that may be real, and for options that differ from those of the first ``up``.
     """
@@ -114,7 +115,7 @@ def _write_private(path: Path, content: Json) -> None:
 
 
 def read_context(file: Path, name: str) -> Json:
-    """Return a kubeconfig with only one context. Raises CannotRun for a context whose cluster may be a real one."""
+    """Return a kubeconfig with only one context. Raises CannotRun if the context's cluster may be a real one."""
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
         rows = {
@@ -151,7 +152,7 @@ def read_context(file: Path, name: str) -> Json:
 
 
 def _refusal(name: str, cluster_name: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str | None:
-    """Return why a context may be that of a real cluster, if it may."""
+    """Return the reason why a context may belong to a real cluster, or None if it cannot."""
     if name.startswith("gke_") or cluster_name.startswith("gke_"):
         return "it is a cluster of GKE"
     unknown = sorted({*cluster} - _CLUSTER_FIELDS | {*user} - _USER_FIELDS)
@@ -178,10 +179,10 @@ def _is_near(host: str) -> bool:
 
 
 def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *, mark: bool) -> None:
-    """Check before a run that the cluster and all objects in its states are the sandbox's.
+    """Before a run, check that the cluster and all objects in its states belong to the sandbox.
 
-    With ``mark``, mark a cluster that is free, and let the sandbox keep it. Raises CannotRun if they are not the
-    sandbox's, or if the plans have several clusters.
+    With ``mark``, mark an unused cluster, and record it as the sandbox's. Raises CannotRun if the cluster or an object
+    does not belong to the sandbox, or if the plans have several clusters.
     """
     plans = list(plans)
     planned = {
@@ -222,7 +223,7 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
 
 
 def refuse_objects_without_stack(cluster: UserCluster, folder: SandboxFolder, stack: str) -> None:
-    """Raise CannotRun if a stack has Kueue's release, and the cluster has objects of Kueue that no stack has."""
+    """Raise CannotRun if a stack has Kueue's release, and the cluster has objects of Kueue that are in no stack."""
     if not any(resource["type"] == RELEASE for resource in folder.resources(stack)):
         return
     resources = [resource for name in folder.stacks() for resource in folder.resources(name)]
@@ -263,7 +264,7 @@ def _mark_of(obj: Json) -> str | None:
 
 
 def _refuse_used(api: ClusterApi, cluster: UserCluster, plans: Iterable[Plan]) -> None:
-    """Raise CannotRun for a cluster without the mark that has Kueue, or a namespace of the plans."""
+    """Raise CannotRun for an unmarked cluster that has Kueue or a namespace of the plans."""
     if any(api.kinds(version) for version in _KUEUE):
         raise CannotRun(f"context {cluster.context}: the cluster has Kueue, which this sandbox did not install.")
     for name in sorted(_namespaces(plans)):
@@ -283,7 +284,7 @@ def _namespaces(plans: Iterable[Plan]) -> set[str]:
 
 
 def _foreign(api: ClusterApi, objects: Iterable[Mapping[str, Any]], mark: str) -> Iterator[str]:
-    """Yield the kind and name of each object in a state that exists without the mark."""
+    """Yield the kind and name of each object in a state that exists in the cluster without the mark."""
     ids = ((resource["type"], str(resource.get("id", ""))) for resource in objects)
     for type_, identity, live in _live(api, ids):
         if _mark_of(live) != mark:
@@ -293,7 +294,7 @@ def _foreign(api: ClusterApi, objects: Iterable[Mapping[str, Any]], mark: str) -
 def created_objects(
     cluster: UserCluster, folder: SandboxFolder, creates: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the type and id of each object of unfinished creates that exists in the cluster with the mark."""
+    """Yield the type and id of each object of an unfinished create that exists in the cluster with the mark."""
     ids = []
     for create in creates:
         resource = create["resource"]
@@ -312,10 +313,11 @@ def created_objects(
 def forget_killed_installations(
     cluster: UserCluster, folder: SandboxFolder, creates: Iterable[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Delete Helm's records of installations that a killed run left, and yield the releases' names.
+    """Delete Helm's records of installations that a killed run left unfinished, and yield the names of the releases.
 
-    Helm refuses the name of a release that it is installing. The next installation takes over the objects of the first,
-    since they have the release's annotations; seen with pulumi-kubernetes 9497796, 2026-11-29.
+    Helm refuses to install a release while a record says that its installation is in progress. The next installation
+    adopts the objects of the first, since they have the release's annotations; observed with pulumi-kubernetes 9497796,
+    2026-11-29.
     """
     releases = [create["resource"]["inputs"] for create in creates if create["resource"]["type"] == RELEASE]
     if not releases:
@@ -335,7 +337,7 @@ def forget_killed_installations(
 
 
 def _live(api: ClusterApi, ids: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, Json]]:
-    """Yield the type, id and content of each object that exists, of those with these types and ids."""
+    """Yield the type, id and content of each of the given objects that exists."""
     kinds: dict[str, Mapping[str, tuple[ApiKind, bool]]] = {}
     for type_, identity in ids:
         version, kind = type_.removeprefix(KUBERNETES).split(":")
@@ -353,18 +355,18 @@ def _live(api: ClusterApi, ids: Iterable[tuple[str, str]]) -> Iterator[tuple[str
 
 
 def cluster_variables(cluster: UserCluster) -> dict[str, str]:
-    """Return the engine's variables for a run in a cluster: its plugin fetches charts as the user's programs do."""
+    """Return the engine's variables for a run in a user's cluster. Its plugin needs the user's proxies for charts."""
     direct = ",".join(filter(None, (_users("NO_PROXY"), "127.0.0.1", "localhost", cluster.host)))
     return {"HTTP_PROXY": _users("HTTP_PROXY"), "HTTPS_PROXY": _users("HTTPS_PROXY"), "NO_PROXY": direct}
 
 
 def _users(name: str) -> str:
-    """Return a variable of the user's, which programs accept in both letter cases."""
+    """Return a variable of the user's environment, whose name may be in upper or lower case."""
     return os.environ.get(name) or os.environ.get(name.lower(), "")
 
 
 def program(folder: SandboxFolder, cluster: UserCluster) -> str:
-    """Return the main file of a run in a cluster, which runs the user's program as ``program.py``."""
+    """Return the main file for a run in a user's cluster. It runs the user's program as ``program.py``."""
     return (
         "import runpy\nfrom pathlib import Path\n\n"
         f"from {redirect.__module__} import redirect\n\n"

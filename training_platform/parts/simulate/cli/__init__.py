@@ -1,1 +1,1 @@
-"""Commands on traces and simulated queues."""
+"""The commands for traces and simulated queues."""

@@ -1,4 +1,4 @@
-"""``training-platform simulate`` and ``recommend``: jobs of a trace in simulated queues."""
+"""``training-platform simulate`` and ``recommend``: run the jobs of a trace in simulated queues."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def simulate(
 ) -> None:
     """Simulate a trace of jobs in the queues of stack files, without a cluster or network.
 
-    Needs a trace, such as `training-platform trace make` writes. Exit code 0: simulated. 1: with preemption loops,
-    jobs that never end, or unusable rows of the trace. 2: not simulated.
+    Needs a trace, for example from `training-platform trace make`. Exit code 0: the simulation succeeded. 1: it found
+    preemption loops, jobs that never end, or unusable rows of the trace. 2: it could not run.
 
-    With --now it starts from the current state of the queues of a cluster, plays many runs, and prints the predicted
-    start of each waiting job with a range. Exit code 1: some never start.
+    With --now, it starts from the current state of a cluster's queues, simulates many runs, and prints the predicted
+    start of each waiting job with a range. Exit code 1: some jobs never start.
     """
     from kueue_model import read_trace
     from kueue_model.output import checked_trace, exit_code, print_result, write_plots
@@ -118,7 +118,7 @@ def simulate(
 
 
 def _queues_now(manifests: Path | None, root: Path | None, environment: str | None, cluster: str | None) -> Manifests:
-    """Return the queues of manifests, or of a cluster of the stack files."""
+    """Return the queues in manifests, or of a cluster in the stack files."""
     from kueue_model import read_manifests
     from training_platform.parts.simulate.from_stacks import manifests_of
 
@@ -193,7 +193,7 @@ def _clusters_of(workspace: Workspace, environment: str, folder: Path) -> list[C
 
 
 def _sides(folder: Path, environment: str | None, base: str | None) -> list[list[Cluster]]:
-    """Return the clusters of an environment, then those of its base, if any."""
+    """Return the clusters of an environment, followed by those of its base, if there is one."""
     from training_platform.checks.comparison.base_files import base_tree
 
     workspace, name = _environment(folder, environment)
@@ -231,9 +231,10 @@ def recommend(
 ) -> None:
     """Search for the cheapest change of stack files that meets your targets for waits, and print it as a patch.
 
-    Needs a trace, such as `training-platform trace make` writes, and a file of targets (wishes). The patch is printed
-    on standard output, for `git apply`, its cost and differences on standard error. Exit code 0: all wishes hold. 1:
-    some do not, and the patch comes nearest, or the trace has no jobs of a team with a wish. 2: nothing was searched.
+    Needs a trace, for example from `training-platform trace make`, and a file of targets (wishes). The patch for `git
+    apply` is printed on standard output, and its cost and differences on standard error. Exit code 0: all wishes are
+    met. 1: some are not met, and the patch is the closest one found, or the trace has no jobs of a team with a wish. 2:
+    the search could not run.
     """
     from training_platform.config.own_prices import read_own_prices
     from training_platform.config.reading.clock import today as clock

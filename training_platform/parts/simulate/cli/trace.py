@@ -1,4 +1,4 @@
-"""``training-platform trace``: traces that are made, imported, and read from clusters."""
+"""``training-platform trace``: generates traces, imports them, and reads them from clusters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ trace_app = Commands("trace", help="Make, import and pull traces: the jobs that 
 @click.option("--days", type=click.IntRange(1, 366), default=30, help="Length of the trace.")
 @click.option("--seed", type=int, default=0, help="The same seed makes the same trace.")
 def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
-    """Make a random trace, with more arrivals by day and run times around a median, and print it as CSV."""
+    """Generate a random trace, with more arrivals by day and run times around a median, and print it as CSV."""
     from kueue_model import JobKind, invented, trace_text
 
     job_kinds: list[JobKind] = []
@@ -57,7 +57,7 @@ def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
 @click.argument("file", type=PATH, help="Output of sacct --parsable2, a .swf file, or workloads as JSON.")
 @click.option("--names", type=PATH, metavar="TABLE", help="YAML file: our names of teams and accelerators.")
 def import_trace(kind: str, file: Path, names: Path | None) -> None:
-    """Make a trace of jobs that another scheduler ran, and print it as CSV.
+    """Convert another scheduler's records of jobs to a trace, and print it as CSV.
 
     Needs a file of that scheduler: `slurm` is the output of `sacct --allusers --parsable2
     --format=JobID,Submit,Account,ElapsedRaw,AllocTRES`, `swf` a file in the Standard Workload Format, `kueue` the
@@ -78,7 +78,7 @@ def import_trace(kind: str, file: Path, names: Path | None) -> None:
 @click.option("--team", help="Only jobs of this team.")
 @access_options
 def pull_trace(environment: str | None, **chosen: Any) -> None:
-    """Make a trace of the Kueue workloads that clusters still have, and print it as CSV.
+    """Create a trace from the Kueue workloads that clusters still have, and print it as CSV.
 
     Needs the extra `jobs` and a kubeconfig. Reads the clusters in which teams have shares, as `job list` does. Standard
     error counts the jobs that are left out. Exit code 2: a cluster did not answer, and its jobs are missing.
