@@ -1,4 +1,4 @@
-"""Builds the folder to publish: the pack, its configs, and the project's wheel."""
+"""Builds the folder to publish: the policy pack, its configs, and the project's wheel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN_ENVIRONMENT = re.compile(r"^ +(?:#|virtualenv:).*\n", re.MULTILINE)  # in a
 
 
 def build(target: Path) -> Path:
-    """Write the pack's folder, replacing its content, and return the wheel in it."""
+    """Write the pack's folder, replacing its content, and return the path of its wheel."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     wheel = make_wheel(target)
@@ -32,9 +32,9 @@ def build(target: Path) -> Path:
 
 
 def make_wheel(target: Path) -> Path:
-    """Build the project's wheel with this virtualenv's build backend and without any index, and return it.
+    """Build the project's wheel with this virtualenv's build backend and without a package index. Return its path.
 
-    It is built from a copy, since setuptools leaves files beside the sources.
+    It is built from a copy of the sources, since setuptools leaves files next to them.
     """
     pip = [sys.executable, "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check", "wheel"]
     offline = ["--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(target)]

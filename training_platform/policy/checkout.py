@@ -1,4 +1,4 @@
-"""The repository around the pack, if any: stack files, snapshots, and with them file and line of findings."""
+"""The repository that contains the pack, if any: its stack files and snapshots, which give findings file and line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from training_platform.rules.workloads import workload_findings
 
 
 class CheckoutFacts(NamedTuple):
-    """A stack's environment and team, and whether it is production; without a file, unknown and no team."""
+    """A stack's environment and team, and whether it is production. Without a file, they are unknown and no team."""
 
     environment: str
     team: str | None
@@ -41,9 +41,9 @@ class CheckoutFacts(NamedTuple):
 
 
 class Checkout:
-    """A folder that may contain ``stacks/``; its files are read once, on first use.
+    """A folder that may contain ``stacks/``. Its files are read once, on first use.
 
-    ``root`` is None for a program of another project, which our stack files do not describe.
+    ``root`` is None for a program of another project, since our stack files do not describe it.
     """
 
     def __init__(self, root: Path | None) -> None:
@@ -51,13 +51,13 @@ class Checkout:
 
     @cached_property
     def workspace(self) -> Workspace | None:
-        """All stack files; None if there are none."""
+        """All stack files, or None if there are none."""
         workspace = read_workspace(self.root) if self.root else None
         return workspace if workspace and workspace.stacks else None
 
     @cached_property
     def exemptions(self) -> Exemptions:
-        """The exemptions of ``stacks/exemptions.yaml`` today; none if the file, or the clock, cannot be read."""
+        """The exemptions in ``stacks/exemptions.yaml`` valid today; none if this file or the clock cannot be read."""
         if self.root is None:
             return Exemptions(date.min)
         try:
@@ -66,19 +66,19 @@ class Checkout:
             return Exemptions(date.min, unreadable=(str(error),))
 
     def stack_file(self, name: str) -> Stack | None:
-        """Return a stack from its file; None without a file, or if the model rejects it."""
+        """Return a stack from its file, or None without a file or if the model rejects it."""
         stack = self.workspace.stacks.get(name) if self.workspace else None
         return stack if stack and stack.section else None
 
     def facts(self, stack: str, settings: Mapping[str, Any]) -> CheckoutFacts:
-        """Return a stack's facts for rules; without a stack file, from a policy's settings."""
+        """Return the facts about a stack that rules need. Without a stack file, they are a policy's settings."""
         if file := self.stack_file(stack):
             return CheckoutFacts(file.environment_name, _team_name(file), production=file.production)
         setting = settings.get
         return CheckoutFacts(setting("environment", UNKNOWN), setting("team"), production=setting(PRODUCTION, UNKNOWN))
 
     def views(self, stack: str, planned: Iterable[StackResource]) -> list[View]:
-        """Return the views of planned resources, each with its section of the stack file, if any."""
+        """Return the views of planned resources, each with its section in the stack file, if there is one."""
         views = list(views_of_plan(planned, self._locators.get(stack)))
         file = self.stack_file(stack)
         return [*views, *existing_subnets(file)] if file else views
@@ -89,7 +89,7 @@ class Checkout:
         return {name: Locator(stack.section) for name, stack in stacks.items() if stack.section}
 
     def suggested(self, findings: list[Finding]) -> list[Finding]:
-        """Return findings of rules with suggestions that fit the limits; unchanged without stack files."""
+        """Return findings with suggestions that fit the limits. Without stack files, they are unchanged."""
         return self._suggestions.to(findings) if findings and self._suggestions else findings
 
     @cached_property
@@ -103,7 +103,7 @@ class Checkout:
         return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace, failures=[]), snapshots))
 
     def existing_networks(self, stack: str, planned: Iterable[StackResource]) -> list[Finding]:
-        """Return the findings of a stack about existing networks, whose ranges and other users are in stack files."""
+        """Return a stack's findings about existing networks. Stack files contain their ranges and other users."""
         file = self.stack_file(stack)
         if self.workspace is None or file is None or file.environment is None:
             return []
@@ -116,10 +116,10 @@ class Checkout:
     def quota_findings(
         self, stack: str, planned: Iterable[StackResource], settings: Mapping[str, Any]
     ) -> tuple[list[Finding], list[str]]:
-        """Return the findings of both ledgers for a stack, and a sentence for each open question.
+        """Return a stack's findings from the ledgers of limits and capacity, and a sentence for each open question.
 
-        This stack is counted from its plan, all others from their files. Without stack files only this stack is
-        counted, against the snapshot of the settings.
+        This stack is counted from its plan, all others from their files. Without stack files, only this stack is
+        counted, and compared with the snapshot in the settings.
         """
         if self.workspace is None or self.root is None:
             value = settings.get(SNAPSHOT)

@@ -1,8 +1,8 @@
-"""Rules over the engine's resources: each resource's inputs before it is created, then the whole stack.
+"""Applies rules to the engine's resources: to the inputs of each before its creation, then to the whole stack.
 
-Rules of one resource run before it is created, on its inputs. Rules across resources and quotas run on the whole
-stack, but on the same inputs: the engine then passes states, in which a provider has filled in much that is not known
-before. Advice waits for the advisory policies, which report it.
+Rules for one resource run on its inputs before it is created. Rules across resources and quotas run on the whole stack,
+but use the same inputs: at that time the engine passes states, which contain many values from the provider that are not
+known before. Advice is kept until the advisory policies report it.
 """
 
 from __future__ import annotations
@@ -53,12 +53,16 @@ _UNKNOWN_VALUES = frozenset(
 
 
 class Evaluation:
-    """The rules in one run of the engine; ``root`` is the folder that may contain ``stacks/``.
+    """The rules in one run of the engine. ``root`` is the folder that may contain ``stacks/``.
 
-    ``resources`` has every resource that a policy was given, by URN; ``unsaid_advice`` the advice by URN or stack and
-    then by policy, until the advisory policies report it. ``unjudged`` has what could not be judged, by stack, and then
-    by URN or stack and policy: each kind is said once for a stack. The engine may check several resources at once. No
-    message shows a secret of a resource: the engine does not mark secrets for a policy, so the names of inputs decide.
+    - ``resources`` contains every resource that a policy has received, keyed by URN.
+    - ``unsaid_advice`` contains the advice until the advisory policies report it, keyed by URN or stack, then by
+      policy.
+    - ``unjudged`` contains the findings about things that could not be checked, keyed by stack, then by URN or stack
+      and policy. Each kind is reported once per stack.
+
+    The engine may check several resources concurrently. No message shows a secret of a resource. The engine does not
+    mark secrets for a policy, so the names of inputs decide.
     """
 
     def __init__(self, root: Path | None) -> None:
@@ -74,7 +78,7 @@ class Evaluation:
         self._last_program: _KnownProgram | None = None
 
     def _concerns(self, policy: str, kind: str) -> bool:
-        """Whether a policy has a rule that reads a type of resource."""
+        """Return True if a policy has a rule that reads a type of resource."""
         if kind not in self._concerned:
             views = kinds_of(kind)
             self._concerned[kind] = {
@@ -99,7 +103,7 @@ class Evaluation:
                 self.unsaid_advice.setdefault(args.urn, {})[policy] = messages
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
-        """Return a resource's corrected properties; None if they are right, or the correction is unknown."""
+        """Return a resource's corrected properties, or None if they are right or the correction is unknown."""
         rule, fix = FIXES[policy]
         if labels_path(args.resource_type) is None:
             return None
@@ -126,7 +130,7 @@ class Evaluation:
                 self._report(policy, place, (errors, advice), resources, report)
 
     def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
-        """Report violations of quotas and capacity, and keep the notes on resources that were not counted."""
+        """Report violations of quotas and capacity, and keep the notes about resources that were not counted."""
         for place, resources in self._by_place(args.resources).items():
             config = args.get_config()
             home = self._home(place)
@@ -156,7 +160,7 @@ class Evaluation:
                 report(*message)
 
     def _read(self, args: ResourceValidationArgs) -> StackResource:
-        """Return a resource, and keep it; an update passes it again, with inputs that a preview did not know.
+        """Return a resource, and keep it. An update passes it again, with inputs that were unknown in a preview.
 
         Each policy gets the same object for a resource, so ``_program`` can compare resources by identity.
         """
@@ -177,7 +181,7 @@ class Evaluation:
         return self._errors_and_advice(home, home.suggested(evaluate(whole, rules, file)), config)
 
     def _program(self, place: _Place, resources: tuple[StackResource, ...], config: Mapping[str, Any]) -> Program:
-        """Return resources as a program; the last one is kept, since most policies need the same one."""
+        """Return resources as a program. The last program is cached, since most policies need the same one."""
         home = self._home(place)
         facts = home.facts(place.stack, config)
         last = self._last_program
@@ -198,9 +202,9 @@ class Evaluation:
         return errors, advice
 
     def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
-        """Return the resources of each stack by URN: their inputs if seen, else the engine's state.
+        """Return the resources of each stack, keyed by URN: their inputs if known, else the engine's state.
 
-        Dependencies are the engine's: rules use them to resolve unknown names.
+        Dependencies are always the engine's, since rules use them to resolve unknown names.
         """
         stacks: _Stacks = {}
         for resource in resources:
@@ -230,7 +234,7 @@ class Evaluation:
         self.unsaid_advice.setdefault(place.stack, {})[policy] = advice
 
     def _without_unjudged(self, advice: Sequence[Finding], place: _Place, of: str, policy: str) -> list[Finding]:
-        """Return advice without what could not be judged, which is kept for the end of the stack."""
+        """Return advice without findings about things that could not be checked, which are kept for the stack's end."""
         self.unjudged.setdefault(place, {})[of, policy] = [finding for finding in advice if finding.unjudged]
         return [finding for finding in advice if not finding.unjudged]
 
@@ -243,12 +247,12 @@ class Evaluation:
         return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")
 
     def _home(self, place: _Place) -> Checkout:
-        """Return the checkout with a program's stack files: an empty one, unless the program is ours."""
+        """Return the checkout with a program's stack files. If the program is not ours, it is empty."""
         return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 
 def _each_kind_once(unjudged: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the first finding of each kind that could not be judged, with the number and the rules of the others."""
+    """Yield the first unchecked finding of each kind, with the number and the rules of the others."""
     kinds: dict[str, list[Finding]] = {}
     for finding in unjudged:
         kinds.setdefault(finding.unjudged, []).append(finding)
@@ -261,18 +265,18 @@ def _each_kind_once(unjudged: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _urns(resources: Mapping[str, StackResource]) -> dict[str, str]:
-    """Return the URNs of resources by their names in findings."""
+    """Return the URNs of resources, keyed by the names that findings use."""
     return {f"{resource.type} {resource.name}": urn for urn, resource in resources.items()}
 
 
 def _are_same(resources: tuple[StackResource, ...], other_resources: tuple[StackResource, ...]) -> bool:
-    """Whether two tuples have the same objects, which is much faster than to compare their inputs."""
+    """Return True if two tuples contain the same objects. This is much faster than comparing their inputs."""
     return len(resources) == len(other_resources) and all(map(is_, resources, other_resources))
 
 
 @contextmanager
 def _reporting(subject: str, report: ReportViolation) -> Iterator[None]:
-    """Report a bug of ours as a violation: an exception would hide all other findings from the engine."""
+    """Report a bug in this program as a violation, since an exception would hide all other findings."""
     failures: list[str] = []
     with others_go_on(subject, failures):
         yield
@@ -281,14 +285,14 @@ def _reporting(subject: str, report: ReportViolation) -> Iterator[None]:
 
 
 class _Message(NamedTuple):
-    """A message to report, and the resource that it is about."""
+    """A message to report, and the URN of its resource, if any."""
 
     text: str
     urn: str | None = None
 
 
 class _KnownProgram(NamedTuple):
-    """Resources that were made a program already, and the facts about the checkout that it was made with."""
+    """Resources that were converted to a program, and the facts about the checkout that were used."""
 
     resources: tuple[StackResource, ...]
     facts: CheckoutFacts
@@ -314,7 +318,7 @@ def _at(urn: str) -> _Place:
 
 
 class Urn(NamedTuple):
-    """The parts of ``urn:pulumi:{stack}::{project}::{types}::{name}``; a name may hold ``::`` itself."""
+    """The parts of ``urn:pulumi:{stack}::{project}::{types}::{name}``. A name may contain ``::`` itself."""
 
     stack: str
     project: str
@@ -329,7 +333,7 @@ def parse_urn(urn: str) -> Urn:
 
 
 def planned(resource: ResourceValidationArgs | PolicyResource) -> StackResource:
-    """Return a resource of the engine as planned; each unknown value is ``UNKNOWN``."""
+    """Return a resource of the engine as a planned resource. Each unknown value is ``UNKNOWN``."""
     urn = parse_urn(resource.urn)
     return StackResource(
         stack=urn.stack, type=urn.type, name=urn.name, inputs=plain(resource.props), options=options(resource)
@@ -337,7 +341,7 @@ def planned(resource: ResourceValidationArgs | PolicyResource) -> StackResource:
 
 
 def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]:
-    """Return a resource's options; the engine passes its dependencies only for a whole stack."""
+    """Return a resource's options. The engine passes its dependencies only when it checks a whole stack."""
     written = {
         "protect": resource.opts.protect,
         "ignoreChanges": list(resource.opts.ignore_changes),
@@ -350,10 +354,10 @@ def options(resource: ResourceValidationArgs | PolicyResource) -> dict[str, Any]
 
 
 def plain(value: Any) -> Any:
-    """Return a value without wrappers that raise when an unknown value is read, which would end the whole policy.
+    """Return a value without wrappers. These raise if an unknown value is read, which would end the whole policy.
 
-    Values of a remediation have no wrappers; they mark unknown values with constants. The engine sends every number as
-    a float: integers are integers again, so that messages show them as stack files do.
+    Values in a remediation have no wrappers, and mark unknown values with constants. The engine sends every number as a
+    float. They are converted back to integers, so that messages show them as stack files do.
     """
     kind = value.__class__
     if kind is float and value.is_integer():
@@ -396,7 +400,7 @@ def fix_labels(resource_type: str, properties: Properties, program: Program) -> 
 
 
 def fix_boot_disk_type(resource_type: str, properties: Properties, _program: Program) -> bool:
-    """Set the disk type of a node pool whose machine supports only one, and return whether it does."""
+    """Set the disk type of a node pool whose machine type supports only one. Return True if it does."""
     if resource_type != NODE_POOL:
         return False
     node = properties["nodeConfig"]
@@ -413,4 +417,4 @@ FIXES: Mapping[str, tuple[str, Fix]] = {
     "labels": ("labels", fix_labels),
     "disks": ("boot-disk-type", fix_boot_disk_type),
 }
-"""By policy: the rule whose findings have only one fix, and the fix."""
+"""For each policy, the rule whose findings have only one possible fix, and this fix."""

@@ -1,10 +1,10 @@
-"""The pack's policies: one for each rule set, one for quotas, and advice that never stops a deployment.
+"""The pack's policies: one for each rule set, one for quotas, and advisory ones that never stop a deployment.
 
-A mandatory policy never stops at an unknown value; the advisory policies, which run last, report open questions
+A mandatory policy never fails because of an unknown value. The advisory policies run last, and report open questions
 and the advice of the others.
 
-The engine starts the program as soon as it has the list of policies, so this module lists them without loading a
-rule. The rules are loaded for the first resource.
+The engine starts the program as soon as it has the list of policies, so this module lists them without loading a rule.
+The rules are loaded for the first resource.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REFUSED = Severity.HIGH  # all others: the deployment fails, or its result does 
 
 
 def policies(root: Path | None) -> list[Policy]:
-    """Return the pack's policies, named after the rule sets; an organisation sets levels by these names.
+    """Return the pack's policies. They are named after the rule sets; an organisation sets levels for these names.
 
     ``root`` is the folder that may contain ``stacks/``, whose files describe our own program's resources.
     """
@@ -49,7 +49,7 @@ def policies(root: Path | None) -> list[Policy]:
 
 
 class _Pack:
-    """The policies of one run of the engine; ``root`` as in ``policies``."""
+    """The policies of one run of the engine. ``root`` is the same as in ``policies``."""
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
@@ -57,7 +57,7 @@ class _Pack:
         self._evaluation: Evaluation | None = None
 
     def _rules(self) -> Evaluation:
-        """Return the rules, loaded on first use."""
+        """Return the rules. They are loaded on first use."""
         with self._loading:
             if self._evaluation is None:
                 from training_platform.policy.evaluation import Evaluation  # noqa: PLC0415 # takes a quarter second
@@ -66,7 +66,7 @@ class _Pack:
             return self._evaluation
 
     def policies(self) -> Iterator[Policy]:
-        """Yield the policies, the advisory ones last."""
+        """Yield the policies, with the advisory ones last."""
         for name, ruleset in RULESETS.items():
             if name == QUOTA:
                 continue

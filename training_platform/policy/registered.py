@@ -1,4 +1,4 @@
-"""Writes ``rulesets.json``, the rule sets of the declared rules; run by ``make reference``."""
+"""Writes ``rulesets.json``, the rule sets of the declared rules. ``make reference`` runs it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The pack's policies and their settings, and the errors of a config.
+"""The pack's policies and their settings, and checks of a config.
 
-The engine checks the types of a policy's settings, and ignores unknown names: this module rejects those. It does not
-load the SDK, so ``check`` can check the files in ``policies/config`` too, nor the rules, which take most of the pack's
-start-up time: facts about rule sets are in ``rulesets.json``, which ``make reference`` writes from the rules.
+The engine checks the types of a policy's settings, but ignores unknown names, so this module rejects those. It does not
+load the SDK, so that ``check`` can also check the files in ``policies/config``. It does not load the rules either,
+which take most of the pack's start-up time. Facts about rule sets are in ``rulesets.json``, which ``make reference``
+generates from the rules.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ CONFIGS = "policies/config"
 class Ruleset(NamedTuple):
     """A rule set: the subject of its rules, and their ids.
 
-    ``across`` means that it needs the whole stack, ``house`` that it has house rules, ``fixes`` that it can correct a
-    resource.
+    ``across`` is True if it needs the whole stack, ``house`` if it contains house rules, and ``fixes`` if it can
+    correct a resource.
     """
 
     title: str
@@ -78,7 +79,7 @@ class Ruleset(NamedTuple):
 RULESETS: Mapping[str, Ruleset] = {
     name: Ruleset(**row) for name, row in json.loads(RULESETS_FILE.read_text(encoding="utf-8")).items()
 }
-"""By name, in the order in which they run; ``quota``, both ledgers, is the last."""
+"""The rule sets, keyed by name, in the order in which they run. The last is ``quota``, for limits and capacity."""
 
 
 class SettingError(NamedTuple):
@@ -96,7 +97,7 @@ class SettingError(NamedTuple):
 
 @cache
 def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
-    """Return the JSON schema of every setting, by policy: one for each rule set, both ledgers, and advice."""
+    """Return the JSON schema of every setting, keyed by policy: one per rule set, one for quotas, and advisory ones."""
     schemas: dict[str, dict[str, dict[str, Any]]] = {}
     for policy, ruleset in RULESETS.items():
         advisory = {
@@ -111,7 +112,7 @@ def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
 
 
 def house_rules_hold(config: Mapping[str, Any]) -> bool:
-    """Whether a policy's settings turn on house rules for a program of another project."""
+    """Return True if a policy's settings enable house rules for a program of another project."""
     return bool(config.get(HOUSE_RULES, not config.keys().isdisjoint(("environment", PRODUCTION))))
 
 
@@ -143,9 +144,9 @@ def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
 
 
 def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[SettingError]:
-    """Yield errors in policies, levels and settings, and in a snapshot that cannot be used.
+    """Yield errors in policies, levels and settings, and in snapshots that cannot be used.
 
-    ``folder`` is the pack's, in which the engine starts it: a snapshot's path is relative to it.
+    ``folder`` is the pack's folder, in which the engine starts the pack. A snapshot's path is relative to it.
     """
     for policy, setting in config.items():
         schema = settings().get(policy, {} if policy == _EVERYWHERE else None)

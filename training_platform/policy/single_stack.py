@@ -1,4 +1,4 @@
-"""Quotas of a program without stack files: one stack against the snapshot in the pack's config."""
+"""Quotas of a program without stack files: one stack, compared with the snapshot in the pack's config."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ INLINE = "the snapshot in the policy pack's config"
 
 
 class SnapshotError(Exception):
-    """A snapshot that cannot be read, or is rejected; the message lists every error."""
+    """Raised for a snapshot that cannot be read or is rejected. The message lists every error."""
 
 
 def snapshot_of(setting: str | Mapping[str, Any]) -> Snapshot:
-    """Return the snapshot in a config, or at a path from the pack's folder. Raises SnapshotError.
+    """Return the snapshot in a config, or the one at a path relative to the pack's folder. Raises SnapshotError.
 
     The engine starts a pack in its own folder.
     """
@@ -34,9 +34,9 @@ def snapshot_of(setting: str | Mapping[str, Any]) -> Snapshot:
 
 
 def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[list[Finding], list[str]]:
-    """Return findings about limits that the demand of one stack exceeds, and a sentence for each open question.
+    """Return findings about limits that one stack exceeds, and a sentence for each open question.
 
-    A resource without a project is counted in the snapshot's.
+    A resource without a project is counted in the project of the snapshot.
     """
     if snapshot is None:
         return [], ["quotas are not checked: the policy quota has no setting snapshot with limits"]

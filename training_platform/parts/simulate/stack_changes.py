@@ -14,7 +14,7 @@ from training_platform.config.reading.editing import with_entry, with_number
 from training_platform.config.workspace import Workspace
 
 Texts = Mapping[str, str]
-"""Texts of stack files, by their names."""
+"""Texts of stack files, keyed by file name."""
 _TEAM: Final = ("config", "training-platform:team")
 _ENVIRONMENT: Final = ("config", "training-platform:environment")
 
@@ -34,17 +34,17 @@ class Holding(NamedTuple):
         return {self.file: with_number(texts[self.file], self.file, path, number)}
 
     def with_quota(self, texts: Texts, quota: int) -> dict[str, str]:
-        """Return the file with another nominal quota."""
+        """Return the file with another nominal quota for the share."""
         return self.with_number(texts, "nominal_quota", quota)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SingleChanges:
-    """The single changes of an environment's stack files; each is the new texts of the files that it changes.
+    """An iterator over single changes of an environment's stack files. A change has the new texts of its files.
 
-    ``texts`` are those of all files of the ``workspace``. ``reservations`` has the most machines of the pools that may
-    change their size, by cluster. Only ``gaining`` teams get more quota or a new share, and the shares of ``fixed``
-    teams stay as they are.
+    ``texts`` contains the texts of all files of the ``workspace``. ``reservations`` contains, for each cluster, the
+    pools whose size may change, with the maximum number of machines. Only ``gaining`` teams get more quota or a new
+    share. The shares of ``fixed`` teams are not changed.
     """
 
     workspace: Workspace
@@ -55,7 +55,7 @@ class SingleChanges:
     fixed: Collection[str]
 
     def __iter__(self) -> Iterator[Texts]:
-        """Yield the changes cluster by cluster and flavor by flavor."""
+        """Yield the changes for each flavor of each cluster."""
         unpromised_quota = unpromised(self.workspace, self.environment)
         for cluster in environment_spec(self.workspace, self.environment).clusters:
             for flavor in self.workspace.flavors(self.environment, cluster).values():
@@ -87,7 +87,7 @@ class SingleChanges:
         return holdings
 
     def _raised_limits(self, holding: Holding, total: int) -> Iterator[Texts]:
-        """Yield limits raised until they no longer restrict anything; ``total`` is the quota of all teams."""
+        """Yield raised limits, until they no longer restrict anything. ``total`` is the quota of all teams."""
         share = holding.share
         other_quota = total - share.nominal_quota
         if share.borrowing_limit is not None and share.borrowing_limit < other_quota:
@@ -96,7 +96,7 @@ class SingleChanges:
             yield holding.with_number(self.texts, "lending_limit", share.nominal_quota)
 
     def _raised_quotas(self, holding: Holding, other_holdings: Iterable[Holding], free: int) -> Iterator[Texts]:
-        """Yield more quota for a team, from another team or from the ``free`` quota that nobody was promised."""
+        """Yield more quota for a team, taken from another team or from the unpromised (``free``) quota."""
         flavor = holding.flavor
         unit = flavor.chips_per_slice
         quota = holding.share.nominal_quota
@@ -112,7 +112,7 @@ class SingleChanges:
                 yield holding.with_quota(self.texts, quota + amount)
 
     def _new_shares(self, cluster: str, flavor: Flavor, free: int) -> Iterator[Texts]:
-        """Yield a share of a flavor for each gaining team that has other flavors of the same accelerator."""
+        """Yield a new share of a flavor for each gaining team that has other flavors of the same accelerator."""
         flavors = self.workspace.flavors(self.environment, cluster)
         for stack, team, _ in self.workspace.teams():
             if team.environment != self.environment or team.name not in self.gaining:
@@ -125,7 +125,7 @@ class SingleChanges:
                 yield {file: with_entry(self.texts[file], file, (*_TEAM, "shares", cluster), [entry])}
 
     def _reservation_sizes(self, holding: Holding) -> Iterator[Texts]:
-        """Yield other sizes of a reservation; the team loses the difference, or gains it if it is a gaining one."""
+        """Yield other sizes of a reservation. The team loses the difference, or gets it if it is a gaining team."""
         file = self.workspace.stacks[self.environment].source.file
         cluster = holding.cluster
         for pool in holding.flavor.pools:
@@ -154,14 +154,14 @@ class SingleChanges:
 
 
 def environment_spec(workspace: Workspace, name: str) -> Environment:
-    """Return an environment of a workspace without errors."""
+    """Return an environment from a workspace that has no errors."""
     spec = workspace.stacks[name].environment
     assert spec is not None
     return spec
 
 
 def differences(before: Workspace, after: Workspace, environment: str) -> Iterator[str]:
-    """Yield the differences between two versions of the numbers that changes can change."""
+    """Yield sentences about the numbers that differ between two versions of the stack files."""
     previous_numbers = _numbers(before, environment)
     for subject, numbers in _numbers(after, environment).items():
         if subject not in previous_numbers:
@@ -174,7 +174,7 @@ def differences(before: Workspace, after: Workspace, environment: str) -> Iterat
 
 
 def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int | None]]:
-    """Return the numbers that changes can change, by subject and by the verb that precedes each."""
+    """Return the numbers that a change can modify, keyed by their subject and by the verb that precedes each."""
     numbers: dict[str, dict[str, int | None]] = {}
     for cluster, section in environment_spec(workspace, environment).clusters.items():
         for name, pool in section.node_pools.items():

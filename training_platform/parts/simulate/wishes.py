@@ -1,4 +1,4 @@
-"""Files of wishes: limits of teams' waits, a budget, and the most machines of pools with reservations."""
+"""Files of wishes: limits for teams' waits, a budget, and the maximum size of pools with reservations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Wish(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        """Return the wish as messages show it."""
+        """Return the wish in the form for messages."""
         return f"{self.team}: {self.figure} < {duration(self.seconds)}"
 
     @classmethod
     def parse(cls, team: str, text: str) -> Wish:
-        """Return the wish of a text such as ``p90 < 4h``. Raises ValueError."""
+        """Parse a wish such as ``p90 < 4h``. Raises ValueError."""
         match = _WISH.fullmatch(text.strip())
         if match:
             figure, number, unit = match.groups()
@@ -53,9 +53,9 @@ def _validated(text: str) -> str:
 
 
 class WishFile(Section):
-    """Wishes: limits of waits by team, the most USD a day, and the most machines (slices) of pools with reservations.
+    """Wishes: limits for waits of each team, the maximum USD per day, and the maximum size of pools with reservations.
 
-    Only the pools in ``reservations``, by cluster, change their size.
+    The size is in machines or slices. Only the pools in ``reservations``, grouped by cluster, may change their size.
     """
 
     wait: dict[str, Annotated[str, AfterValidator(_validated)]] = Field(min_length=1)
@@ -69,7 +69,7 @@ class WishFile(Section):
 
 
 def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
-    """Read a file of wishes for an environment. Raises UserError with all of its unknown names."""
+    """Read a file of wishes for an environment. Raises UserError with every unknown name in it."""
     wish_file = read_section(path, WishFile)
     teams = [team.name for _, team, _ in workspace.teams() if team.environment == environment]
     reserved_pools = [
@@ -89,7 +89,7 @@ def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
 
 
 def _unknown_names(names: Iterable[str], declared: Collection[str], kind: str) -> Iterator[str]:
-    """Yield a sentence for each name that is not a declared one of its kind."""
+    """Yield a sentence for each name that is not a declared name of this kind."""
     for name in names:
         if name not in declared:
             nearest = find_nearest(name, declared)

@@ -1,4 +1,4 @@
-"""The workloads of a cluster, from the output of ``kubectl get workloads -A -o json``."""
+"""Reads the workloads of a cluster from the output of ``kubectl get workloads -A -o json``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from training_platform.config.reading.finding import UserError
 
 
 class Workload(NamedTuple):
-    """A workload that has not ended; ``admitted`` is None if it waits, and ``why`` says why it can never start."""
+    """A workload that has not ended. ``admitted`` is None if it waits. ``why`` is the reason if it can never start."""
 
     namespace: str
     job: str
@@ -28,7 +28,7 @@ class Workload(NamedTuple):
 
 
 class Workloads(NamedTuple):
-    """The workloads of a file; ``lengths`` are run times of ended jobs, by queue, and by "" for all queues."""
+    """The workloads in a file. ``lengths`` has run times of ended jobs, keyed by queue, with "" for all queues."""
 
     running: list[Workload]
     waiting: list[Workload]
@@ -37,11 +37,11 @@ class Workloads(NamedTuple):
 
 
 class _NoFlavorError(Exception):
-    """No flavor of a queue has the labels that pods select."""
+    """Raised if no flavor of a queue has the labels that pods select."""
 
 
 def read_workloads(path: Path, manifests: Manifests) -> Workloads:
-    """Return the workloads of a file. Raises UserError for an unreadable file."""
+    """Return the workloads in a file. Raises UserError if it is unreadable."""
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
@@ -76,14 +76,14 @@ def read_workloads(path: Path, manifests: Manifests) -> Workloads:
 
 
 def _name_of(item: Any) -> str:
-    """Return ``namespace/name`` of a workload that may lack both."""
+    """Return the ``namespace/name`` of a workload, even if the fields are missing."""
     metadata = item.get("metadata") if isinstance(item, Mapping) else None
     metadata = metadata if isinstance(metadata, Mapping) else {}
     return f"{metadata.get('namespace', 'default')}/{metadata.get('name', '?')}"
 
 
 def _true_conditions(item: Any) -> dict[str, float]:
-    """Return the moment of each condition of a workload that is true."""
+    """Return the time of each condition of a workload that is true, keyed by its type."""
     moments: dict[str, float] = {}
     for condition in (item.get("status") or {}).get("conditions") or ():
         if condition["status"] == "True":
@@ -146,7 +146,7 @@ def _held(admission: Any) -> Iterator[str]:
 
 
 def _requested(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iterator[str]:
-    """Yield the requests of each kind of pods of a waiting job, with the flavors that its node selector allows."""
+    """Yield the requests of each kind of pods of a waiting job, and the flavors that its node selector allows."""
     requests = {row["name"]: row.get("resources") or {} for row in status.get("resourceRequests") or ()}
     for pods in spec["podSets"]:
         template = pods["template"]["spec"]
@@ -162,11 +162,11 @@ def _requested(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iter
 
 
 def _pod_requests(spec: Any) -> Counter[str]:
-    """Return the requests of a pod by resource, in the units in which Kueue counts.
+    """Return the requests of a pod, keyed by resource, in Kueue's units.
 
-    Containers run together with sidecars, which are init containers that restart; other init containers run before
-    them, one by one, each beside the sidecars that have started. The larger of the two counts, and the pod's overhead.
-    Requests of the pod as a whole replace those of its containers. Source: kubernetes-sigs/kueue v0.19.2,
+    Containers run together with sidecars, which are init containers that restart. Other init containers run earlier,
+    one by one, each together with the sidecars that have started. The larger of both sums counts, plus the pod's
+    overhead. Requests of the pod as a whole replace those of its containers. Source: kubernetes-sigs/kueue v0.19.2,
     pkg/workload/resources.go, and PodRequests of k8s.io/component-helpers, which it calls, read 2026-11-28.
     """
     together: Counter[str] = Counter()
@@ -184,14 +184,14 @@ def _pod_requests(spec: Any) -> Counter[str]:
 
 
 def _requests(spec: Any) -> Counter[str]:
-    """Return the requests of a container, or of a pod as a whole; a limit without a request is one."""
+    """Return the requests of a container, or of a pod as a whole. A limit without a request counts as a request."""
     resources = spec.get("resources") or {}
     quantities = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return Counter({name: amount(name, quantity) for name, quantity in quantities.items()})
 
 
 def _quantity(resource: str, number: int) -> str:
-    """Return a number of Kueue's units as a Kubernetes quantity."""
+    """Return an amount in Kueue's units as a Kubernetes quantity."""
     whole, thousandths = divmod(number, units(resource))
     return f"{number}m" if thousandths else str(whole)
 
@@ -201,9 +201,9 @@ def _words(resources: Mapping[str, object]) -> str:
 
 
 def _flavors(manifests: Manifests, queue: str, selector: Mapping[str, str], resources: Collection[str]) -> list[str]:
-    """Return the flavors of resources whose labels match a selector; empty if all do.
+    """Return the flavors of resources whose labels match a selector, or an empty list if all match.
 
-    Kueue compares only the labels that a flavor has itself. Raises _NoFlavorError if none matches.
+    Kueue compares only the label keys that the flavor has. Raises _NoFlavorError if no flavor matches.
     """
     fitting: list[str] = []
     excluded = False

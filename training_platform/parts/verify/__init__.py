@@ -1,4 +1,4 @@
-"""Probes of a deployed platform: which promises of the documentation hold in a project, each with its evidence."""
+"""Probes of a deployed platform. Each one tests a promise of the documentation in a project, and shows its evidence."""
 
 from __future__ import annotations
 

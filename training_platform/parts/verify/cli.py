@@ -1,4 +1,4 @@
-"""``training-platform verify``: the plan of its probes, their run, and the report to send."""
+"""``training-platform verify``: prints the plan of its probes, runs them, and writes a report to send."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STAGES = ("project", "network", "cluster", "pools", "queues", "storage", "verte
 _PAGE = "monitoring-page"
 _WIDTH = 160
 _SAME_RUN = ("where", "stacks", "probes", "options")
-"""What a run has to share with the last one to continue it."""
+"""The fields of a run that have to equal those of the last run, so that it can be continued."""
 _FORMATS = {".html": "html", ".json": "json", ".txt": "text"}
 
 
@@ -77,17 +77,17 @@ def verify(
     local_cloud: str | None,
     root: Path | None,
 ) -> None:
-    """Verify a deployed environment: which promises of its plan and documentation hold in its project.
+    """Verify a deployed environment: test which promises of its plan and documentation hold in its project.
 
-    Run `pulumi preview --refresh --expect-no-changes` first: it shows what differs from the plan.
+    Run `pulumi preview --refresh --expect-no-changes` first: it shows all differences from the plan.
 
-    Needs the extra `adopt`, and application default credentials unless with --local-cloud. Prints its plan first. A
-    record in .verify/ names each object before a probe creates it, and the object is deleted after the probe. If the
-    command is killed, its next run deletes what is left and continues. It deletes nothing else. The report contains
-    no address of a person, no project and no secret. Exit code 0: nothing is refuted. 1: something is. 2: no probe was
-    decided, or one ended in a bug of training-platform.
+    Needs the extra `adopt`, and application default credentials unless with --local-cloud. Prints its plan first.
+    Before a probe creates an object, a record in .verify/ names it. The object is deleted after the probe. If the
+    command is killed, its next run deletes the remaining objects and continues. It deletes nothing else. The report
+    contains no address of a person, no project and no secret. Exit code 0: no promise is refuted. 1: a promise is
+    refuted. 2: no probe was decided, or a probe ended because of a bug in training-platform.
 
-    --facts runs no probe. It compares machine types and ids of quotas in the catalogue with the lists of the project,
+    --facts runs no probe. It compares machine types and quota ids in the catalogue with the lists of the project,
     and prints the differences as a patch of the catalogue's data files for `git apply`. It also checks the versions
     that GKE offers, the regions of Vertex AI, and whether registries have the catalogue's charts and images.
     """
@@ -155,19 +155,19 @@ def verify(
 
 
 def _can_continue(record: ObjectRecord, head: Mapping[str, object]) -> bool:
-    """Whether an interrupted run is the same as the one that begins with ``head``."""
+    """Return True if an interrupted run has the same settings as the run that starts with ``head``."""
     return not record.ended and all(record.head.get(field) == head[field] for field in _SAME_RUN)
 
 
 def _exit_code(verdicts: set[str]) -> int:
-    """Return the exit code of a run; a probe that ended in a bug of ours outweighs all others."""
+    """Return the exit code of a run. A probe that ended because of a bug in this program outweighs all others."""
     if "failed" in verdicts or verdicts <= {"undecided"}:
         return 2
     return 1 if "refuted" in verdicts else 0
 
 
 def _prompt_for(question: str) -> str:
-    """Return what a person types, which may be nothing; an interrupt ends the command, not only the probe."""
+    """Return the user's input, which may be empty. An interrupt ends the whole command, not only the probe."""
     try:
         return str(click.prompt(question, default="", show_default=False, err=True))
     except click.Abort:
@@ -175,7 +175,7 @@ def _prompt_for(question: str) -> str:
 
 
 def _print_facts(environment: str, spec: Environment, local_cloud: str | None) -> None:
-    """Print the patch, and on standard error what differs, what was confirmed and what was not decided."""
+    """Print the patch, and on standard error the differing, the confirmed and the undecided facts."""
     from training_platform.clients.google_api import GoogleApi, local_endpoint
     from training_platform.clients.project_contents import project_api
     from training_platform.clients.quota_pull import CloudQuotas
@@ -218,7 +218,7 @@ def _print_facts(environment: str, spec: Environment, local_cloud: str | None) -
 
 
 def _print_plan(probes: Sequence[Probe]) -> None:
-    """Print the probes of a run, and how long they take at most."""
+    """Print the probes of a run and their maximum duration."""
     from training_platform.checks.reports.terminal_tables import section_lines
     from training_platform.parts.verify.probe_report import plan_section
 
@@ -232,7 +232,7 @@ def _print_progress(step: str, done: int = 0, total: int = 0) -> None:
 
 
 def _remove_leftovers(maker: Maker) -> None:
-    """Delete the objects of a killed run, and print those that may not be its own."""
+    """Delete the objects of a killed run, and print those that may not belong to it."""
     count = len(maker.object_record.open)
     maker.remove()
     run = maker.object_record.run

@@ -25,7 +25,7 @@ _RECOVERY: Final = 180.0
 
 
 def cluster_answers(platform: Platform) -> Iterator[Answer]:
-    """Answer for the control plane of each planned cluster."""
+    """Yield an answer for the control plane of each planned cluster."""
     for match in platform.existing(resource_types.CLUSTER):
         name = short_name(match.path)
         if match.path not in platform.clusters:
@@ -42,10 +42,11 @@ def cluster_answers(platform: Platform) -> Iterator[Answer]:
 
 
 def cluster_objects(platform: Platform) -> Iterator[Answer]:
-    """Answer for each planned object that exists without a planned value, and for the number of the others.
+    """Yield an answer for each existing object that lacks a planned value, and one for the number of all others.
 
-    Kubernetes and Pulumi's plugin drop unknown fields without a message. Releases are left out, since whoever reads
-    them reads all Secrets, and so are values of Secrets; fields that others set beside the plan are no difference.
+    Kubernetes and Pulumi's plugin drop unknown fields without a message. Helm releases are left out, since a role that
+    can read them can read all Secrets. Values of Secrets are left out too. Fields that others set in addition to the
+    plan are not a difference.
     """
     same_objects: Counter[str] = Counter()
     for match in platform.in_clusters.values():
@@ -65,7 +66,7 @@ def cluster_objects(platform: Platform) -> Iterator[Answer]:
 
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:
-    """Answer for the pods in the namespace of each planned release; pods that cannot start get time to recover."""
+    """Yield an answer for the pods in each planned release's namespace. Pods that cannot start get time to recover."""
     deadline = time.monotonic() + min(platform.seconds, _RECOVERY)
     releases = [resource for resource in platform.resources if resource.type == RELEASE]
     for release in releases:
@@ -94,7 +95,7 @@ def _controller_answer(pod: Json, name: str) -> Answer:
 
 
 def _settled_pods(api: ClusterApi, namespace: str, deadline: float) -> list[Json]:
-    """Return the pods of a namespace as soon as all of them can start, or as they are at the deadline."""
+    """Return the pods of a namespace when all of them can start, or their state at the deadline."""
     pods: list[Json] = []
 
     def can_start() -> bool:
@@ -106,7 +107,7 @@ def _settled_pods(api: ClusterApi, namespace: str, deadline: float) -> list[Json
 
 
 def start_failure(pod: Json) -> tuple[str, str] | None:
-    """Return reason and message of the first container that cannot start now, or None if all can."""
+    """Return reason and message of the first container that cannot start at present, or None if all can."""
     status = pod.get("status") or {}
     initial_containers = status.get("initContainerStatuses") or ()
     containers = status.get("containerStatuses") or ()
@@ -118,7 +119,7 @@ def start_failure(pod: Json) -> tuple[str, str] | None:
 
 
 def pools_nodes(platform: Platform) -> Iterator[Answer]:
-    """Answer for the existing nodes: readiness, devices, drivers by GKE's label, addresses. Starts no node."""
+    """Yield answers for existing nodes: readiness, devices, drivers (from GKE's label), addresses. Starts no node."""
     for path, api in platform.clusters.items():
         cluster_name = short_name(path)
         pools_by_name: dict[str, ExpandedPool] = {}

@@ -1,10 +1,10 @@
-"""Facts of the catalogue against Google Cloud's own lists; what differs becomes a patch of the catalogue's data files.
+"""Compares facts of the catalogue with Google Cloud's lists. Differences become a patch of the catalogue's data files.
 
-Reads only lists of a project: machine types (Compute Engine), ids of quotas (Cloud Quotas), versions that GKE offers,
-and regions of Vertex AI; and from registries whether charts and images exist. No list has versions of add-ons and
-drivers. Vertex AI lists no machine types, and only refuses a job's. A zone or a machine type that a project does not
-list refutes nothing, since lists may be shortened for a project. The patch is for ``git apply``; a comment in it names
-the source of each value: a project, by day, not by id.
+It only reads lists of a project: machine types (Compute Engine), quota ids (Cloud Quotas), versions that GKE offers,
+and regions of Vertex AI. It also asks registries whether charts and images exist. No list has versions of add-ons and
+drivers. Vertex AI does not list machine types; it only refuses those that a job may not have. If a project does not
+list a zone or a machine type, this refutes nothing, since Google may shorten lists for a project. The patch is for
+``git apply``. A comment in it names the source of each value: a project, with the day but without its id.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MB_PER_GB: Final = 1024  # memoryMb of machineTypes counts MiB, and the catalog
 
 
 class Listed(NamedTuple):
-    """A machine type as Compute Engine lists it: memory in GiB, vCPUs, GPUs, and the zones that have it."""
+    """A machine type in Compute Engine's list: memory in GiB, vCPUs, GPUs, and the zones that have it."""
 
     memory_gb: float
     vcpus: int
@@ -46,7 +46,7 @@ class Listed(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What differs and what was confirmed, in sentences, and the patch; ``compared`` counts the facts in lists."""
+    """Sentences about differences and confirmed facts, and the patch. ``compared`` is the number of facts in lists."""
 
     differ: Sequence[str]
     confirmed: Sequence[str]
@@ -55,7 +55,7 @@ class Facts(NamedTuple):
 
 
 def listed_machines(compute: GoogleApi, project: str) -> dict[str, Listed]:
-    """Return the machine types of the catalogue's families that a project lists, by name. Raises GoogleError."""
+    """Return a project's machine types of the catalogue's families, keyed by name. Raises GoogleError."""
     families = "|".join(sorted({name.partition("-")[0] for name in MACHINE_TYPES}))
     rows: dict[str, Json] = {}
     zones: defaultdict[str, set[str]] = defaultdict(set)
@@ -77,20 +77,20 @@ def listed_machines(compute: GoogleApi, project: str) -> dict[str, Listed]:
 
 
 def listed_quotas(quotas: CloudQuotas) -> dict[str, set[str]]:
-    """Return the ids of quotas that Cloud Quotas lists, for each service of the catalogue. Raises UserError."""
+    """Return the quota ids that Cloud Quotas lists for each service in the catalogue. Raises UserError."""
     services = sorted({key.service for key in catalog.QUOTAS})
     return {service: {info.quota_id for info in quotas.quotas(service)} for service in services}
 
 
 class FactCheck(NamedTuple):
-    """A sentence about a fact that the patch does not correct; ``holds`` is None if it could not be decided."""
+    """A sentence about a fact that the patch cannot correct. ``holds`` is None if it could not be decided."""
 
     holds: bool | None
     says: str
 
 
 def with_failure(checks: Iterable[FactCheck]) -> Iterator[FactCheck]:
-    """Yield checks; if a server does not answer, the last one gives the reason."""
+    """Yield checks. If a server does not answer, the last one contains the reason."""
     try:
         yield from checks
     except ApiError as error:
@@ -98,7 +98,7 @@ def with_failure(checks: Iterable[FactCheck]) -> Iterator[FactCheck]:
 
 
 def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, ClusterSpec]) -> Iterator[FactCheck]:
-    """Yield whether GKE offers each cluster's version, and versions that our software supports. Raises GoogleError."""
+    """Yield whether GKE offers each cluster's version and versions that our software supports. Raises GoogleError."""
     oldest_supported: dict[str, str] = {}
     for release in RELEASES.values():
         if release.kubernetes and release.minor == _minor(CHARTS[release.chart].version):
@@ -130,7 +130,7 @@ def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, 
 
 
 def _newest_first(config: Json) -> list[str]:
-    """Return the versions of a server config; a channel may have some that the list of all lacks."""
+    """Return the versions in a server config, newest first, including those that only a channel lists."""
     versions = set(map(str, config.get("validMasterVersions") or ()))
     for channel in config.get("channels") or ():
         versions.update(map(str, channel.get("validVersions") or ()))
@@ -142,12 +142,12 @@ def _minor(version: str) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of ``1.34`` or ``1.34.1-gke.1000``, which order versions."""
+    """Return the numbers in ``1.34`` or ``1.34.1-gke.1000`` as a sorting key."""
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def vertex_regions(vertex: GoogleApi, project: str) -> Iterator[FactCheck]:
-    """Yield whether Vertex AI lists the catalogue's regions of each accelerator. Raises GoogleError."""
+    """Yield whether Vertex AI lists each accelerator's regions in the catalogue. Raises GoogleError."""
     listed: set[str] = set()
     for page in vertex.pages(f"projects/{project}/locations"):
         listed.update(str(row.get("locationId")) for row in page.get("locations") or ())
@@ -164,7 +164,7 @@ def vertex_regions(vertex: GoogleApi, project: str) -> Iterator[FactCheck]:
 
 
 def published_software(registries: Registries) -> Iterator[FactCheck]:
-    """Yield whether the catalogue's charts, in their versions, and its images exist in their registries."""
+    """Yield whether registries have the catalogue's charts with their versions, and the catalogue's images."""
     for name, chart in CHARTS.items():
         yield _registry_check(f"chart {name} {chart.version}", partial(_is_released, registries, chart))
     for name, image in IMAGES.items():
@@ -185,7 +185,7 @@ def _registry_check(artifact: str, exists: Callable[[], bool]) -> FactCheck:
 
 
 class _WrongValue(NamedTuple):
-    """A field of a machine type whose listed value is not the catalogue's."""
+    """A field of a machine type whose value in the list differs from the catalogue's."""
 
     field: str
     catalogue: float
@@ -193,7 +193,7 @@ class _WrongValue(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """What lists say by machine type: wrong values, further zones; and the machine types' fields that are right."""
+    """The result of comparing machine types with lists: wrong values, additional zones, and fields that are right."""
 
     wrong: Mapping[str, Sequence[_WrongValue]]
     zones: Mapping[str, Sequence[str]]
@@ -202,7 +202,7 @@ class _Comparison(NamedTuple):
 
 
 def compare(machines: Mapping[str, Listed], quotas: Mapping[str, set[str]], today: date) -> Facts:
-    """Return how the catalogue's facts compare with the lists."""
+    """Compare the catalogue's facts with the lists."""
     wrong: dict[str, list[_WrongValue]] = {}
     zones: dict[str, list[str]] = {}
     right: set[tuple[str, str]] = set()
@@ -234,7 +234,7 @@ def compare(machines: Mapping[str, Listed], quotas: Mapping[str, set[str]], toda
 
 
 def _marked_fields() -> Iterator[tuple[str, str]]:
-    """Yield the machine type and the field of each mark of an unverified fact."""
+    """Yield the machine type and the field of each fact that is marked as unverified."""
     for (kind, field), names in fact_sheets.undecided().items():
         if kind == "machine type":
             for name in names:
@@ -242,7 +242,10 @@ def _marked_fields() -> Iterator[tuple[str, str]]:
 
 
 def _values(machine: MachineType, listed: Listed) -> Iterator[tuple[str, float, float]]:
-    """Yield field, catalogue value and listed value; Compute Engine counts threads of a TPU's VM, and GKE cores."""
+    """Yield field, catalogue value and listed value.
+
+    For a TPU's VM, Compute Engine counts threads and GKE counts cores.
+    """
     yield "memory_gb", machine.memory_gb, listed.memory_gb
     if machine.kind == "gpu":
         yield "vcpus", machine.vcpus, listed.vcpus
@@ -251,7 +254,7 @@ def _values(machine: MachineType, listed: Listed) -> Iterator[tuple[str, float, 
 
 
 def _missing_quotas(quotas: Mapping[str, set[str]]) -> Iterator[str]:
-    """Yield the ids that a service does not list; a person has to decide which id it is instead."""
+    """Yield the quota ids that a service does not list. A person has to find the right id."""
     for quota in catalog.QUOTAS:
         ids = quotas.get(quota.service)
         if ids and quota.quota_id not in ids:
@@ -260,7 +263,7 @@ def _missing_quotas(quotas: Mapping[str, set[str]]) -> Iterator[str]:
 
 
 class _Edit(NamedTuple):
-    """A change of a file's text: the offsets of its start and end, and the new text."""
+    """A change of a file's text: the offsets of its start and its end, and the new text."""
 
     start: int
     end: int
@@ -268,7 +271,7 @@ class _Edit(NamedTuple):
 
 
 def _patches(comparison: _Comparison) -> Iterator[str]:
-    """Yield a patch of each data file that changes."""
+    """Yield a patch for each data file that changes."""
     for path in sorted(DATA.glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
         document = _fields(yaml.compose(text, Loader=yaml.CSafeLoader))
@@ -279,7 +282,7 @@ def _patches(comparison: _Comparison) -> Iterator[str]:
 
 
 def _file_edits(document: Fields, comparison: _Comparison, text: str) -> Iterator[_Edit]:
-    """Yield the edits of rows, and of the fields that rows share; several groups may share one block by an anchor."""
+    """Yield the edits of rows and of the fields that rows share. Several groups can share a block by a YAML anchor."""
     rows_by_block: defaultdict[int, dict[str, Fields]] = defaultdict(dict)
     shared_blocks: dict[int, Fields] = {}
     for group in _fields(document.get("machine_types")).values():
@@ -308,7 +311,7 @@ def _row_edits(name: str, row: yaml.Node, comparison: _Comparison, text: str) ->
 
 
 def _shared_edits(shared: Fields, rows: Mapping[str, Fields], comparison: _Comparison, text: str) -> Iterator[_Edit]:
-    """Yield the edits of fields that rows share: zones that all rows gain, and marks of facts that are right in all."""
+    """Yield the edits of shared fields: zones that all rows gain, and marks of facts that are right in all rows."""
     further_zones = [set(comparison.zones.get(name, ())) for name, fields in rows.items() if "zones" not in fields]
     if "zones" in shared and further_zones:
         common = sorted(set.intersection(*further_zones))
@@ -335,7 +338,7 @@ def _zone_edits(zones: yaml.Node, further: Sequence[str], today: date, text: str
 
 
 def _comment(row: yaml.Node, text: str, comment: str) -> _Edit:
-    """Return a comment above a row."""
+    """Return an edit that adds a comment above a row."""
     start = text.rindex("\n", 0, row.start_mark.index) + 1
     if text[start : row.start_mark.index].strip() == "":  # the row's name is in the line above
         start = text.rindex("\n", 0, start - 1) + 1
@@ -344,7 +347,7 @@ def _comment(row: yaml.Node, text: str, comment: str) -> _Edit:
 
 
 def _fields(node: Any) -> dict[str, yaml.Node]:
-    """Return the values of a mapping by key, or nothing for another node."""
+    """Return the values of a mapping, keyed by key, or nothing for any other node."""
     if not isinstance(node, yaml.MappingNode):
         return {}
     return {key.value: value for key, value in node.value}

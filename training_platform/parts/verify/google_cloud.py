@@ -1,7 +1,7 @@
-"""Probes of a project through its APIs: states, limits, series of alerts, refusals.
+"""Probes of a project through its APIs: states, limits, time series of alerts, refusals.
 
-All only read, as a viewer may, except ``monitoring_page``, which is chosen by name and deletes what it creates.
-``refusals.yaml`` has requests that every project refuses for free.
+All of them only read, with a viewer's permissions, except ``monitoring_page``. That one runs only if it is named, and
+deletes the objects that it creates. ``refusals.yaml`` has requests that every project refuses without cost.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _STATES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def ready(platform: Platform, types: Sequence[str]) -> Iterator[Answer]:
-    """Answer for each planned resource of some types: whether it exists, and is in its working state.
+    """Yield an answer for each planned resource of some types: whether it exists and is in its working state.
 
-    Its values are not compared with the plan: `pulumi preview --refresh` does that.
+    Its values are not compared with the plan, since `pulumi preview --refresh` does that.
     """
     for resource_type in types:
         for planned in platform.resources:
@@ -57,7 +57,7 @@ def ready(platform: Platform, types: Sequence[str]) -> Iterator[Answer]:
 
 
 def _state_answer(match: Match) -> Answer:
-    """Answer for the state of an existing resource; a pool that waits for machines may run soon."""
+    """Return an answer for the state of an existing resource. A pool that waits for machines may run later."""
     field, working_state = _STATES[match.planned.type]
     name = _shown_name(match.planned)
     body = match.body or {}
@@ -71,7 +71,7 @@ def _state_answer(match: Match) -> Answer:
 
 
 def _missing_answer(planned: StackResource, platform: Platform) -> Answer:
-    """Answer for a resource that no list shows."""
+    """Return an answer for a resource that is in no list."""
     name = _shown_name(planned)
     if planned.type in platform.contents.unread:
         return undecided(f"{name} could not be listed", platform.contents.unread[planned.type])
@@ -83,9 +83,10 @@ def _shown_name(planned: StackResource) -> str:
 
 
 def project_rights(platform: Platform) -> Iterator[Answer]:
-    """Answer for the permissions that administrators' commands require and their roles hold, by asking IAM.
+    """Yield an answer for the permissions that administrators' commands require and that their roles contain.
 
-    It tests the caller, who should be one of the environment's administrators: nobody is impersonated.
+    IAM tests the permissions of the caller, who should be one of the environment's administrators, since the probe does
+    not impersonate anyone.
     """
     methods = permissions().methods
     used = {need.permission for method in principals()["admins"].methods for need in methods[method]}
@@ -104,7 +105,7 @@ def project_rights(platform: Platform) -> Iterator[Answer]:
 
 
 def project_quotas(platform: Platform) -> Iterator[Answer]:
-    """Answer for each limit of Cloud Quotas: whether it covers the demand of all stacks of the project."""
+    """Yield answers for the limits in Cloud Quotas: whether they cover the demand of all stacks in the project."""
     quotas = CloudQuotas(platform.contents.project, platform.endpoint("cloudquotas"))
     for service in sorted({key.service for key in platform.demand}):
         limits = {info.quota_id: info for info in quotas.quotas(service)}
@@ -131,7 +132,7 @@ def project_quotas(platform: Platform) -> Iterator[Answer]:
 
 
 def _limit(key: QuotaKey, rows: Any) -> int | None:
-    """Return the limit of the most specific row for a key, 0 if no row applies, None if unlimited."""
+    """Return the limit in the most specific row for a key, 0 if no row applies, or None if it is unlimited."""
     key_dimensions = dict(key.dimensions)
     for row in sorted(rows, key=lambda row: -len(row.dimensions)):
         locations = {value for name, value in row.dimensions.items() if name in ("region", "zone")}
@@ -143,15 +144,15 @@ def _limit(key: QuotaKey, rows: Any) -> int | None:
 
 
 def vertex_refusals(platform: Platform) -> Iterator[Answer]:
-    """Answer for requests that would create nothing even if accepted, by the code of the refusal.
+    """Yield answers for requests that would create nothing even if they were accepted, from the refusal's code.
 
-    Each names a resource that does not exist, or has a field that the API's document lacks.
+    Each request names a resource that does not exist, or has a field that is not in the API's document.
     """
     yield from _refused(platform, [row for row in _REFUSALS if not _is_dry(row)])
 
 
 def monitoring_refusals(platform: Platform) -> Iterator[Answer]:
-    """Answer for dry runs of dashboards, by the code of the refusal; nothing else in every environment has dry runs."""
+    """Yield answers for dry runs of dashboards, from the refusal's code. Only dashboards have dry runs everywhere."""
     yield from _refused(platform, [row for row in _REFUSALS if _is_dry(row)])
 
 
@@ -199,10 +200,10 @@ def _first_location(platform: Platform) -> str:
 
 
 def monitoring_series(platform: Platform) -> Iterator[Answer]:
-    """Answer for each metric of the planned alerts: whether one of its series had a value within a day.
+    """Yield an answer for each metric in the planned alerts: whether one of its series had a value within a day.
 
-    A missing series is undecided if its source has others, since it may start with its first event, such as a failed
-    job. A source without any series is refuted, since none of its alerts can ever fire.
+    A missing series is undecided if its source has other series, since it may start with its first event, such as a
+    failed job. A source without any series is refuted, since its alerts can never fire.
     """
     api = platform.api("dashboards")  # version 1 of Cloud Monitoring, which evaluates PromQL
     arrived: dict[str, set[str]] = defaultdict(set)
@@ -239,7 +240,7 @@ def _alert_selectors(platform: Platform) -> Iterator[tuple[str, str]]:
 
 _SELECTOR: Final = re.compile(r"([a-zA-Z_:][\w:]*)\{([^}]*)\}")
 _SOURCE_LABELS: Final = re.compile(r'(?:cluster|cluster_name|job|monitored_resource|project_id)=~?"[^"]*"')
-"""The labels of a selector that name the source of a series; others name an event, which may not have happened."""
+"""The labels in a selector that name the source of a series. Others name an event that may not have happened yet."""
 
 
 def _has_series(api: GoogleApi, project: str, selector: str) -> bool:
@@ -249,12 +250,12 @@ def _has_series(api: GoogleApi, project: str, selector: str) -> bool:
 
 
 def monitoring_page(platform: Platform) -> Iterator[Answer]:
-    """Answer for a policy that always fires, with the environment's channels: its alert opens, and its code is read.
+    """Create a policy that always fires, with the environment's channels. Test that its alert opens and arrives.
 
-    The message has a code that nothing else shows, so whoever repeats it proves the whole way. The condition is a
-    constant, since a metric of our own would stay behind; that Cloud Monitoring accepts a constant is unverified. Its
-    alerts are filtered by fields of alerts and their policies; that the filter accepts this spelling is unverified.
-    Source: discovery document of Cloud Monitoring v3, revision 20260129.
+    The message has a code that is shown nowhere else, so a person who repeats it proves the whole delivery. The
+    condition is a constant, since a metric that we create would remain; it is unverified that Cloud Monitoring accepts
+    a constant. Its alerts are filtered by fields of alerts and their policies; it is unverified that the filter accepts
+    this syntax. Source: discovery document of Cloud Monitoring v3, revision 20260129.
     """
     channels = [str((match.body or {})["name"]) for match in platform.existing(resource_types.NOTIFICATION_CHANNEL)]
     if not channels:
@@ -281,7 +282,7 @@ def monitoring_page(platform: Platform) -> Iterator[Answer]:
 
 
 def _create_firing_policy(platform: Platform, channels: Sequence[str], code: str) -> str:
-    """Create an alert policy whose condition always holds and whose message has the code; return its name."""
+    """Create an alert policy that always fires and whose message has the code, and return its name."""
     title = f"A test of training-platform ({platform.maker.name()}): nothing is wrong"
     query = {"query": "vector(1)", "duration": "0s", "evaluationInterval": "30s", "disableMetricValidation": True}
     body = {
@@ -307,7 +308,7 @@ def _open_alert(platform: Platform, policy: str) -> Json | None:
 
 
 def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
-    """Answer for each account that jobs of a team run as: whether the same members may act as it as planned."""
+    """Yield an answer for each account that a team's jobs run as: whether only the planned members may act as it."""
     policies = platform.contents.of(POLICY)
     for path, planned_grants in _planned_grants(platform).items():
         account = path.rpartition("/")[2]
@@ -326,7 +327,7 @@ def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
 
 
 def _planned_grants(platform: Platform) -> dict[str, set[tuple[str, str]]]:
-    """Return role and member of each planned grant on a service account, by the account's path.
+    """Return role and member of each planned grant on a service account, keyed by the account's path.
 
     The path is empty if the account does not exist in the project.
     """

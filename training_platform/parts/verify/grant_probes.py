@@ -1,8 +1,8 @@
-"""Probes of grants: whether IAM gives the people and accounts of stack files the rights that the files promise.
+"""Probes of grants: whether IAM gives the people and accounts in stack files the permissions that the files promise.
 
-Policy Troubleshooter answers for accounts that cannot be impersonated: jobs, nodes, pipelines, Google's agents. It
-takes no group, so a test account in the team's group tests its own permissions by ``testIamPermissions``.
-Source: discovery document of Policy Troubleshooter v3, revision 20260111.
+Policy Troubleshooter tests accounts that cannot be impersonated: jobs, nodes, pipelines, Google's agents. It does not
+accept a group, so a test account in the team's group tests its own permissions with ``testIamPermissions``. Source:
+discovery document of Policy Troubleshooter v3, revision 20260111.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SERVICES: Final = {
     "serviceAccounts": "iam",
     "views": "logging",
 }
-"""The service of a resource, by its collection; others belong to the service of projects."""
+"""The service of a resource, keyed by its collection. Other collections belong to the service of projects."""
 
 
 def tenancy_grants(platform: Platform) -> Iterator[Answer]:
-    """Answer for each promise to a service account, by Policy Troubleshooter."""
+    """Yield an answer for each promise to a service account, from Policy Troubleshooter."""
     api = platform.api("policytroubleshooter")
 
     @cache
@@ -60,7 +60,7 @@ def tenancy_grants(platform: Platform) -> Iterator[Answer]:
 
 
 def _email(platform: Platform, principal: str) -> str:
-    """Return the address of a principal; a planned agent's has the id of a project instead of its number."""
+    """Return the address of a principal. In a planned agent's address, the project id is replaced by the number."""
     address = principal.partition(":")[2]
     project = _PROJECT_ID.search(address)
     if project is None:
@@ -81,7 +81,7 @@ def _access_state(api: GoogleApi, email: str, resource: str, permission: str) ->
 
 
 def tenancy_members(platform: Platform) -> Iterator[Answer]:
-    """Answer for each promise to the members of the test group, as an account in it."""
+    """Yield an answer for each promise to the members of the test group, tested by an account in it."""
     group = platform.options["group"]
     account = platform.options["account"]
     kept = 0
@@ -103,7 +103,7 @@ def _broken(promise: NeededRight, lacking: Iterable[str]) -> Answer:
 
 
 def _held_permissions(platform: Platform, account: str, promise: NeededRight) -> Iterator[str]:
-    """Yield the permissions of a promise that an account has, by its own request."""
+    """Yield the permissions of a promise that an account has, according to the account's own request."""
     kind, _, name = promise.resource.partition("/")
     if kind == "buckets":
         storage = platform.api("storage", account=account)

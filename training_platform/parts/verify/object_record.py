@@ -1,11 +1,11 @@
-"""The object record of a run: what it creates, written before each creation, and the answers so far.
+"""The object record of a run: the objects that it creates, recorded before each creation, and its answers so far.
 
-A run has one file, ``.verify/<environment>/<run>.jsonl``, with one entry a line, on the disk before the next request.
-A killed process leaves objects behind. The next start deletes those in the file and nothing else: an object has to
-have the run's label and the recorded UID, which the API server compares once more. If the process was killed before
-the response came, the file has no UID. The object is then identified by its nonce, an annotation of 128 random bits
-that was recorded before the request. Resources of Google Cloud carry both as labels, and the name that Google gave
-them is their UID. Buckets are never created, so none is ever deleted.
+A run has one file, ``.verify/<environment>/<run>.jsonl``, with one entry per line. Each entry is on the disk before the
+next request. A killed process leaves objects behind. The next start deletes only objects in the file: an object must
+have the run's label and the recorded UID, which the API server also compares. If the process was killed before the
+response arrived, the file has no UID. The object is then identified by its nonce, an annotation of 128 random bits that
+was recorded before the request. Resources of Google Cloud have both as labels, and the name that Google gave them is
+their UID. Buckets are never created, so none is ever deleted.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ _KEPT: Final = "kept: an object of this name exists that the run did not create"
 
 @dataclass(frozen=True, kw_only=True)
 class Creation:
-    """A recorded creation; ``uid`` is empty if the process ended before the server returned it.
+    """A recorded creation. ``uid`` is empty if the process ended before the server returned it.
 
-    ``api`` and ``labels`` are set for resources of Google Cloud only: the name of the API, and the field that has the
-    labels. Their namespace is the API's region, and their kind the path of the list and the list's field.
+    ``api`` and ``labels`` are set only for resources of Google Cloud: the name of the API, and the field with the
+    labels. Their namespace is the API's region. Their kind consists of the path of the list and the field in its
+    response.
     """
 
     number: int
@@ -61,7 +62,7 @@ class Creation:
     labels: str = ""
 
     def __str__(self) -> str:
-        """Return the object as messages name it."""
+        """Return the object's name in messages."""
         if self.api:
             return self.uid or f"{self.kind.plural} of {self.kind.path.rpartition('/')[0]}"
         if self.namespace:
@@ -71,7 +72,7 @@ class Creation:
 
 @dataclass
 class ObjectRecord:
-    """The entries of a run's file, read once and appended to. ``head`` is the first, which describes the run."""
+    """The entries of a run's file, which is read once and appended to. ``head``, the first entry, describes the run."""
 
     path: Path
     head: Json
@@ -100,7 +101,7 @@ class ObjectRecord:
 
     @classmethod
     def read(cls, path: Path) -> ObjectRecord:
-        """Read a file, without a last line that a killed process did not finish."""
+        """Read a file, without the last line if a killed process did not complete it."""
         try:
             lines = path.read_text(encoding="utf-8").split("\n")[:-1]
             head, *entries = map(json.loads, lines)
@@ -113,7 +114,7 @@ class ObjectRecord:
         return record
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Append an entry; it is on the disk when this returns. Raises UserError."""
+        """Append an entry. It is on the disk when this method returns. Raises UserError."""
         try:
             with self.path.open("a+b") as file:
                 self._cut_unfinished_line(file)
@@ -153,7 +154,7 @@ class ObjectRecord:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock an environment's folder. Raises UserError if another process holds it, or it cannot be written."""
+    """Lock an environment's folder. Raises UserError if another process holds the lock, or it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("a+", encoding="utf-8") as file:
@@ -168,9 +169,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Maker:
-    """Creates objects for a run and deletes them again; each is in the object record before its server knows it.
+    """Creates objects for a run and deletes them. Each object is recorded before its server gets the request.
 
-    ``google`` returns an API of the project by its name and a region. ``kept`` names the objects that were not
+    ``google`` returns an API of the project, given its name and a region. ``kept`` names the objects that were not
     deleted, with the reason.
     """
 
@@ -181,11 +182,11 @@ class Maker:
     kept: list[str] = field(default_factory=list)
 
     def name(self, suffix: str = "") -> str:
-        """Return a name that only this run has."""
+        """Return a name that is unique to this run."""
         return f"verify-{self.object_record.run}{f'-{suffix}' if suffix else ''}"
 
     def make(self, cluster: str, kind: ApiKind, obj: Json) -> Json:
-        """Create an object with the run's label, and return it as the server stores it. Raises ClusterError."""
+        """Create an object with the run's label, and return the stored object. Raises ClusterError."""
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
         nonce = secrets.token_hex(16)
@@ -205,7 +206,7 @@ class Maker:
         return created
 
     def make_in_project(self, api: str, region: str, kind: ApiKind, body: Json, labels: str) -> Json:
-        """Create a resource of Google Cloud by its list, with the run's labels. Raises GoogleError."""
+        """Create a resource of Google Cloud in its list, with the run's labels. Raises GoogleError."""
         nonce = secrets.token_hex(16)
         all_labels = {
             **body.get(labels, {}),
@@ -232,7 +233,7 @@ class Maker:
         return self.google(api, region)
 
     def _create(self, entry: Json, create: Callable[[], Json]) -> Json:
-        """Record a creation, and request it. A refusal has created nothing; a time-out may have."""
+        """Record a creation, then request it. After a refusal nothing exists; after a time-out the object may exist."""
         number = self.object_record.last_number + 1
         self.object_record.write({"making": number, **entry})
         try:
@@ -244,9 +245,9 @@ class Maker:
             raise
 
     def remove(self) -> None:
-        """Delete the recorded objects, the newest first; those that are not surely of this run are ``kept``.
+        """Delete the recorded objects, newest first. Objects that may not belong to this run are added to ``kept``.
 
-        Raises ApiError if a server does not answer; the object then stays in the record.
+        Raises ApiError if a server does not answer. The object then stays in the record.
         """
         for number in sorted(self.object_record.open, reverse=True):
             creation = self.object_record.open[number]
@@ -284,7 +285,7 @@ class Maker:
         return _DELETED
 
     def _created_object(self, metadata: Json, creation: Creation) -> bool:
-        """Whether this run created an object, by its label and its UID, or its nonce if no UID was recorded."""
+        """Return True if this run created an object: it has the label, and the recorded UID (or else the nonce)."""
         if (metadata.get("labels") or {}).get(RUN_LABEL) != self.object_record.run:
             return False
         if creation.uid:
@@ -339,7 +340,7 @@ def _nonce(body: Json, creation: Creation) -> Any:
 
 
 def wait_for(look: Callable[[], Any], seconds: float) -> Any:
-    """Return the first true value of ``look``, or its last value when the time is over."""
+    """Call ``look`` until it returns a true value, and return that, or the last value when the time is over."""
     deadline = time.monotonic() + seconds
     while not (value := look()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

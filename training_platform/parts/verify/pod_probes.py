@@ -1,7 +1,7 @@
 """Probes that run a pod: connections, volumes, images.
 
-A pod runs in a namespace that the run creates, and reports its result in its termination message, so that no right to
-read logs or to open a shell is needed. ``pods.yaml`` has the programs.
+A pod runs in a namespace that the run creates. It writes its result into its termination message, so the probe needs no
+permission to read logs or to open a shell. ``pods.yaml`` contains the programs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _NAMESPACE_OF_NODES: Final = "default"
 
 
 class PodProgram(NamedTuple):
-    """A program of ``pods.yaml``: what it shows, its shell script, and its image or the image's catalogue name.
+    """A program in ``pods.yaml``: what it proves, its shell script, and its image or the image's catalogue name.
 
-    ``expects`` has the value of each line of the message, with the promise; ``minimums`` has lower bounds of numbers.
+    ``expects`` maps each line of the message to its expected value, ``minimums`` to the lower bound of its number.
     """
 
     shows: str
@@ -52,7 +52,7 @@ class PodProgram(NamedTuple):
 
 
 class ProgramResult(NamedTuple):
-    """The values of a program's message, or an answer that says why there is none."""
+    """The values in a program's message, or an answer with the reason why there are none."""
 
     values: Mapping[str, str] = {}
     message: str = ""
@@ -60,12 +60,12 @@ class ProgramResult(NamedTuple):
 
 
 def programs() -> dict[str, PodProgram]:
-    """Return the programs of ``pods.yaml``, by name."""
+    """Return the programs in ``pods.yaml``, keyed by name."""
     return {name: PodProgram(**row) for name, row in table(__file__, "pods.yaml").items()}
 
 
 def namespace_of_run(platform: Platform, cluster: str, labels: Mapping[str, str] | None = None) -> str:
-    """Return the run's namespace in a cluster, which is created if necessary."""
+    """Return the run's namespace in a cluster. Create it if it does not exist."""
     name = platform.maker.name()
     creations = platform.maker.object_record.open.values()
     if not any(creation.cluster == cluster and creation.name == name for creation in creations):
@@ -107,7 +107,7 @@ def pod_spec(
 def run_and_judge(
     platform: Platform, cluster: str, name: str, program: PodProgram, **pod_options: Any
 ) -> Iterator[Answer]:
-    """Run a program in a pod and answer for its message; a pod that no node takes is undecided."""
+    """Run a program in a pod and yield answers for its message. A pod that no node accepts is undecided."""
     yield from _judged(_run(platform, cluster, name, program, **pod_options), program)
 
 
@@ -120,9 +120,9 @@ def _run(
     annotations: Mapping[str, str] | None = None,
     **pod_options: Any,
 ) -> ProgramResult:
-    """Run a program in a pod and return its result. A stock-out and a node that does not come are undecided.
+    """Run a program in a pod and return its result. A stock-out or a missing node makes it undecided.
 
-    A kubelet repeats a failed pull, so a container is refuted only if it cannot start at the end of the wait.
+    Since a kubelet repeats a failed pull, a container is refuted only if it cannot start at the end of the wait.
     """
     namespace = namespace_of_run(platform, cluster)
     pod_name = platform.maker.name(name)
@@ -150,7 +150,7 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 def _ended_pod(api: ClusterApi, namespace: str, name: str, seconds: float) -> Json:
-    """Wait until a pod ends, and return it as it is then, or after the longest wait."""
+    """Wait until a pod ends or the maximum wait is over, and return it."""
     pod: Json = {}
 
     def has_ended() -> bool:
@@ -163,7 +163,7 @@ def _ended_pod(api: ClusterApi, namespace: str, name: str, seconds: float) -> Js
 
 
 def _ended_result(pod: Json, program: PodProgram) -> ProgramResult:
-    """Return the values of the termination message; a program that fails without any is undecided."""
+    """Return the values in the termination message. If the program failed without any, it is undecided."""
     statuses = pod["status"].get("containerStatuses") or ()
     ends = [status["state"]["terminated"] for status in statuses if "terminated" in status["state"]]
     message = "\n".join(str(end.get("message", "")) for end in ends)
@@ -180,7 +180,7 @@ def _ended_result(pod: Json, program: PodProgram) -> ProgramResult:
 
 
 def _judged(result: ProgramResult, program: PodProgram) -> Iterator[Answer]:
-    """Yield the answers of a program's message against its promises."""
+    """Compare a program's message with its promises, and yield the answers."""
     if result.failed is not None:
         yield result.failed
         return
@@ -209,7 +209,7 @@ def _number(result: ProgramResult, key: str) -> float | None:
 
 
 def network_egress(platform: Platform) -> Iterator[Answer]:
-    """Answer for connections of a pod under the policies of the first team that has a share in the cluster."""
+    """Yield answers for connections of a pod, with the policies of the first team that has a share in the cluster."""
     matches = platform.existing_objects("networking.k8s.io/v1:NetworkPolicy")
     for cluster in platform.clusters:
         policies = [match.planned.inputs for match in matches if match.path.startswith(f"{cluster}/")]
@@ -226,7 +226,7 @@ def network_egress(platform: Platform) -> Iterator[Answer]:
 
 
 def cluster_images(platform: Platform) -> Iterator[Answer]:
-    """Answer for one of Vertex AI's images, pulled from the multi-region around each cluster, by the pull's events."""
+    """Yield answers from the events of pulling a Vertex AI image in each cluster, from the nearest multi-region."""
     for cluster, api in platform.clusters.items():
         cluster_name = short_name(cluster)
         region = region_of(cluster.split("/")[3])
@@ -250,7 +250,7 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
 
 
 def _events(api: ClusterApi, pod: Json, word: str) -> Iterator[tuple[str, str]]:
-    """Yield reason and message of the events with a word about a pod, and about its node since the pod was created."""
+    """Yield reason and message of the events with a word about a pod, and about its node since the pod's creation."""
     metadata = pod["metadata"]
     created = metadata["creationTimestamp"][:19]  # to a second
     sources = ((metadata["namespace"], metadata["name"]), (_NAMESPACE_OF_NODES, pod["spec"].get("nodeName", "")))
@@ -262,14 +262,14 @@ def _events(api: ClusterApi, pod: Json, word: str) -> Iterator[tuple[str, str]]:
 
 
 def storage_disk(platform: Platform) -> Iterator[Answer]:
-    """Answer for a small disk: 1 GiB is written, and read past the cache."""
+    """Yield answers for a small disk: the probe writes 1 GiB, and reads it without the cache."""
     for cluster in platform.clusters:
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
         yield from _mounted(platform, cluster, "disk", spec)
 
 
 def storage_files(platform: Platform) -> Iterator[Answer]:
-    """Answer for each instance; the test file is unlinked before it is written, so that none stays."""
+    """Yield answers for each instance. The test file is unlinked before it is written, so that it never remains."""
     for number, match in enumerate(platform.existing(resource_types.FILESTORE)):
         body = match.body or {}
         networks = body.get("networks") or [{}]
@@ -282,10 +282,10 @@ def storage_files(platform: Platform) -> Iterator[Answer]:
 
 
 def storage_lustre(platform: Platform) -> Iterator[Answer]:
-    """Answer for each instance, whose mount point is ``ADDRESS@tcp:/FILESYSTEM``.
+    """Yield answers for each instance. Its mount point is ``ADDRESS@tcp:/FILESYSTEM``.
 
-    Source of this form and of the volume handle: GoogleCloudPlatform/lustre-csi-driver 012c2dc, examples/pre-prov, read
-    2026-11-23.
+    Source for the mount point and the volume handle: GoogleCloudPlatform/lustre-csi-driver 012c2dc, examples/pre-prov,
+    read 2026-11-23.
     """
     for number, match in enumerate(platform.existing(resource_types.LUSTRE)):
         ip, _, filesystem = str((match.body or {}).get("mountPoint", "")).partition("@tcp:/")
@@ -299,11 +299,11 @@ def storage_lustre(platform: Platform) -> Iterator[Answer]:
 
 
 def storage_bucket(platform: Platform) -> Iterator[Answer]:
-    """Answer for a public bucket, which needs no role; tenancy-accounts answers for the roles of a team's account.
+    """Yield answers for a public bucket, which needs no role. tenancy-accounts tests the roles of a team's account.
 
     Without the options below, the driver requests a token of the pod's account before it mounts. Sources:
-    gcs-fuse-csi-driver v1.5.0 (pull request 268), gcsfuse 0095346, cfg/params.yaml, read 2026-11-23; that both together
-    mount without any role is (unverified).
+    gcs-fuse-csi-driver v1.5.0 (pull request 268), gcsfuse 0095346, cfg/params.yaml, read 2026-11-23. It is unverified
+    that both options together mount without any role.
     """
     attributes = {
         "bucketName": _BUCKET,
@@ -317,7 +317,7 @@ def storage_bucket(platform: Platform) -> Iterator[Answer]:
 
 
 def _instance_answers(platform: Platform, name: str, source: Json) -> Iterator[Answer]:
-    """Mount an instance in each cluster through a volume of the run, which leaves the instance as it is."""
+    """Mount an instance in each cluster with a volume of the run. The instance itself is not changed."""
     for cluster in platform.clusters:
         volume_name = platform.maker.name(name)
         volume_spec = {
@@ -352,7 +352,7 @@ def _mounted(platform: Platform, cluster: str, name: str, claim_spec: Json) -> I
 
 
 def _measured(platform: Platform, cluster: str, name: str, source: Json, **pod_options: Any) -> Iterator[Answer]:
-    """Measure a volume in a pod, with the program that the part of the name before a dash names."""
+    """Measure a volume in a pod. The part of ``name`` before the first dash selects the program."""
     program = programs()[name.partition("-")[0]]
     mounts = [{"name": "data", "mountPath": "/data"}]
     volumes = [{"name": "data", **source}]

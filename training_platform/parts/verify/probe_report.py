@@ -1,7 +1,7 @@
-"""The report of a run: the answers of each stage with their evidence, as text, JSON or a page.
+"""The report of a run: the answers of each stage with their evidence, as text, JSON or an HTML page.
 
-It can be sent to others: addresses of people and groups, the project, billing accounts and tokens are replaced, and
-Secrets are never read.
+The report can be sent to others, since addresses of people and groups, the project, billing accounts and tokens are
+replaced, and Secrets are never read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BILLING: Final = re.compile(r"\b[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}\b")
 
 
 def document(head: Mapping[str, Any], done: Mapping[str, Json], *, ended: bool) -> Json:
-    """Return a run as one document, fit to be sent; ``done`` are the entries of its record by probe."""
+    """Return a run as one document that can be sent to others. ``done`` has its recorded results, keyed by probe."""
     rows: list[Json] = []
     for name, entry in done.items():
         probe = PROBES.get(name)
@@ -81,7 +81,7 @@ def rendered(report: Json, file_format: str, width: int = 120) -> str:
 
 
 def headline(report: Json) -> str:
-    """Return the counts, after a line for each bug of ours and one for everything that isolation should refuse."""
+    """Return the counts. Lines about bugs in this program, and about failures of isolation, precede them."""
     errors: list[str] = []
     breaches: list[str] = []
     for row in report["probes"]:
@@ -101,7 +101,7 @@ def headline(report: Json) -> str:
 
 
 def sections(report: Json) -> Iterator[ReportSection]:
-    """Yield a table for each stage; the worst answers of a probe are first."""
+    """Yield a table for each stage. The worst answers of a probe come first."""
     columns = ("probe", "verdict", "answer", "evidence")
     for stage in STAGES:
         rows: list[ReportRow] = []
@@ -117,7 +117,7 @@ def sections(report: Json) -> Iterator[ReportSection]:
 
 
 def plan_section(chosen: Sequence[Probe]) -> ReportSection:
-    """Return the plan of a run: its probes, the objects that they create, and below that the fewest roles."""
+    """Return the plan of a run: its probes, the objects that they create, and the minimum roles that they need."""
     rows = [ReportRow((probe.stage, probe.name, f"{probe.minutes:g}", probe.makes or "only reads")) for probe in chosen]
     roles = sorted({role for probe in chosen for role in probe.roles})
     return ReportSection(

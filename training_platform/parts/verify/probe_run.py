@@ -1,4 +1,4 @@
-"""A run of probes: the platform that they test, and the record from which an interrupted run continues."""
+"""A run of probes: the platform that they test, and the record that continues an interrupted run."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from training_platform.rules.rights import NeededRight, needed_rights
 
 GOOGLE: Final = "Google Cloud"
 LOCAL: Final = "a local cloud"
-"""Where a run was: a local cloud proves nothing about Google Cloud."""
+"""The place of a run with a local cloud, which proves nothing about Google Cloud."""
 _PACKAGES: Final = ("training-platform", "pulumi", "pulumi-gcp")
 ProbeProgress = Callable[[str, int, int], None]
 
 
 def stack_names(workspace: Workspace, environment: str) -> list[str]:
-    """Return the names of an environment and its teams. Raises UserError for another name, or a file with errors."""
+    """Return the names of an environment and its teams. Raises UserError for an unknown name or a file with errors."""
     environments = [stack.name for stack, _ in workspace.environments()]
     if environment not in environments:
         raise UserError(f"{environment!r} is not an environment. Allowed: {', '.join(environments) or 'none'}.")
@@ -72,7 +72,7 @@ def head_of(
     *,
     options: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the first entry of a run's record, with a digest of the options, since they can be addresses."""
+    """Return the first entry of a run's record. It contains a digest of the options, since they can be addresses."""
     return {
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
@@ -87,7 +87,7 @@ def head_of(
 
 
 def _installed_versions() -> dict[str, str]:
-    """Return the versions of the installed packages; a machine that only reads may lack Pulumi."""
+    """Return the versions of the installed packages. Pulumi may be missing on a machine that only reads."""
     versions = {}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):  # then the report leaves it out
@@ -106,7 +106,7 @@ def read_platform(
     seconds: float,
     confirm: Callable[[str], str] | None = None,
 ) -> Platform:
-    """Plan the stacks and read the project. Raises UserError and GoogleError if that is impossible."""
+    """Plan the stacks and read the project. Raises UserError or GoogleError if this is impossible."""
     workspace = read_workspace(root)
     names = stack_names(workspace, environment)
     spec = workspace.stacks[environment].environment
@@ -140,7 +140,7 @@ def read_platform(
 
 
 def maker_of(object_record: ObjectRecord, contents: Contents, seconds: float, local_cloud: str | None) -> Maker:
-    """Return a maker that creates and deletes objects in a project and in its clusters."""
+    """Return a ``Maker`` that creates and deletes objects in a project and in its clusters."""
 
     def google(api: str, region: str) -> GoogleApi:
         return project_api(api, contents.project, region, local_cloud, read_only=False)
@@ -149,7 +149,7 @@ def maker_of(object_record: ObjectRecord, contents: Contents, seconds: float, lo
 
 
 def with_clusters(resources: Sequence[StackResource], contents: Contents, kubeconfig: str | None) -> Contents:
-    """Return contents with the API servers of the planned clusters that have a context in the kubeconfig."""
+    """Add the API servers of the planned clusters that have a context in the kubeconfig to the contents."""
     if not kubeconfig:
         return contents
     apis: dict[str, ClusterApi] = {}
@@ -169,7 +169,7 @@ def with_clusters(resources: Sequence[StackResource], contents: Contents, kubeco
 
 
 def with_lustre(resources: Sequence[StackResource], contents: Contents, local_cloud: str | None) -> Contents:
-    """Return contents with the planned instances of Managed Lustre that exist, which the lists leave out."""
+    """Add the planned instances of Managed Lustre that exist to the contents, since the lists leave them out."""
     instances: dict[str, Json] = {}
     unread = dict(contents.unread)
     for resource in resources:
@@ -198,10 +198,10 @@ def _vertex_regions(workspace: Workspace, names: Sequence[str]) -> set[str]:
 def run_probes(
     chosen: Sequence[Probe], platform: Platform, object_record: ObjectRecord, progress: ProbeProgress
 ) -> dict[str, ProbeResult]:
-    """Run the probes without recorded answers and record their answers; objects are deleted when their probe ends.
+    """Run the probes that have no recorded answers, and record their answers. Objects are deleted after their probe.
 
-    An interrupt deletes the objects of its probe and discards its answers. The next run continues with that probe, and
-    deletes what a second interrupt left.
+    An interrupt deletes the objects of its probe and discards its answers. The next run continues with this probe, and
+    deletes the objects that a second interrupt left.
     """
     results: dict[str, ProbeResult] = {}
     for name, entry in object_record.done.items():

@@ -1,4 +1,4 @@
-"""Every probe, in the order of a run: each one behind those that it comes ``after``."""
+"""Every probe, in the order of a run. Each probe follows those in its ``after``."""
 
 from __future__ import annotations
 
@@ -284,9 +284,9 @@ def chosen_probes(
 ) -> list[Probe]:
     """Return the probes to run. Raises UserError for an unknown name.
 
-    ``names`` choose exactly those probes. Otherwise every probe of the ``stages`` is chosen, or of all stages if none
-    is named, except those that are ``by_name``. The ``further`` ones are added, and every probe that a chosen one
-    comes after.
+    If there are ``names``, exactly these probes are chosen. Otherwise every probe of the ``stages`` is chosen, or of
+    all stages if none is given, except those that are ``by_name``. Then the ``further`` probes are added, and every
+    probe that a chosen one needs in its ``after``.
     """
     for name in (*names, *further):
         if name not in PROBES:

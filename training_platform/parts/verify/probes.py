@@ -1,8 +1,8 @@
-"""What a probe is: the promise that it tests, its needs and cost, and its answers. ``probe_table.py`` has all of them.
+"""A probe: the promise that it tests, its needs and cost, and its answers. ``probe_table.py`` lists all probes.
 
-A promise that does not hold is refuted. Whatever a probe cannot request or see is undecided: a stock-out, a missing
-right, or an earlier probe that did not hold. A probe that ends in a bug of ours has failed. A missing answer proves
-nothing.
+A promise that does not hold is refuted. A promise is undecided if a probe could not request or see something: because
+of a stock-out, a missing permission, or an earlier probe that did not hold. A probe that ended because of a bug in this
+program has failed. A missing answer proves nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STOCKOUT: Final = (
 
 
 class Answer(NamedTuple):
-    """A verdict on one promise, which ``says`` states, and the evidence: an object, a number, a line of a log."""
+    """A verdict on one promise, which ``says`` states, and the evidence: an object, a number or a log line."""
 
     verdict: Verdict
     says: str
@@ -69,18 +69,20 @@ def undecided(says: str, evidence: str = "") -> Answer:
 
 
 def is_stockout(text: str) -> bool:
-    """Whether a message says that a zone has no machines left now, which refutes nothing."""
+    """Return True if a message says that a zone has no machines at present, which refutes nothing."""
     return any(word in text for word in _STOCKOUT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Platform:
-    """What probes test: an environment with its teams as planned, its project's contents, and its clusters by path.
+    """The subject of probes: a planned environment with its teams, its project's contents, and its clusters.
 
-    ``demand`` is the demand of all stacks in the project by quota. ``promises`` are the rights that stack files promise
-    to people and accounts. ``options`` are the command's, such as the test group. ``seconds`` is the longest wait for a
-    controller. ``local_cloud`` is the address of a server in Google's place. ``confirm`` prompts a person and returns
-    the reply; it is None without a terminal.
+    - ``demand``: the demand of all stacks in the project, keyed by quota
+    - ``promises``: the permissions that stack files promise to people and accounts
+    - ``options``: the options of the command, such as the test group
+    - ``seconds``: the maximum wait for a controller
+    - ``local_cloud``: the address of a server that replaces Google
+    - ``confirm``: prompts a person and returns the reply; None without a terminal
     """
 
     name: str
@@ -96,16 +98,16 @@ class Platform:
     confirm: Callable[[str], str] | None = None
 
     def api(self, name: str, region: str = "", account: str | None = None) -> GoogleApi:
-        """Return a Google API of the project, by its name in ``clients/listings.yaml``, called as an ``account``."""
+        """Return a Google API of the project, given its name in ``clients/listings.yaml``, called as ``account``."""
         return project_api(name, self.contents.project, region, self.local_cloud, account=account)
 
     def endpoint(self, service: str) -> str | None:
-        """Return the address of a service in a local cloud, or None for Google's own."""
+        """Return the address of a service in a local cloud, or None to use Google's own."""
         return local_endpoint(self.local_cloud, service)
 
     @property
     def clusters(self) -> Mapping[str, ClusterApi]:
-        """The reachable clusters of the environment, by path."""
+        """The reachable clusters of the environment, keyed by path."""
         return self.contents.clusters
 
     @cached_property
@@ -129,22 +131,22 @@ class Platform:
 
     @cached_property
     def _by_stack(self) -> Mapping[str, list[StackResource]]:
-        """The resources of each stack, since two teams may have resources of the same type and name."""
+        """The resources of each stack, separated because two teams may have resources with the same type and name."""
         by_stack: dict[str, list[StackResource]] = {}
         for resource in self.resources:
             by_stack.setdefault(resource.stack, []).append(resource)
         return by_stack
 
     def existing(self, resource_type: str) -> list[Match]:
-        """Return the planned resources of a type of Google Cloud that exist."""
+        """Return the existing resources of a Google Cloud type that are planned."""
         return [match for key, match in self.in_project.items() if key[1] == resource_type]
 
     def existing_objects(self, kind: str) -> list[Match]:
-        """Return the planned objects of a kind, such as ``core/v1:Namespace``, that exist."""
+        """Return the existing objects of a kind, such as ``core/v1:Namespace``, that are planned."""
         return [match for key, match in self.in_clusters.items() if key[1] == f"{KUBERNETES}{kind}"]
 
     def cluster_of(self, planned: StackResource) -> str:
-        """Return the path of the cluster that an object is planned in."""
+        """Return the path of the cluster for which an object is planned."""
         for resource in self.resources:
             is_provider = resource.type == KUBERNETES_PROVIDER and resource.stack == planned.stack
             if is_provider and resource.name == planned.options.get("provider"):
@@ -154,11 +156,13 @@ class Platform:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One promise, and the function that tests it on a platform; it yields no answer if nothing applies.
+    """One promise, and the function that tests it on a platform. The function yields no answer if nothing applies.
 
-    ``after`` names the probes that have to hold first. ``roles`` are the fewest that the probe needs, without
-    ``roles/``. ``minutes`` is the longest that it takes. ``makes`` describes what it creates for its duration; it is
-    empty for a probe that only reads. A probe that is ``by_name`` is not in the default list.
+    - ``after``: the probes that have to hold first
+    - ``roles``: the minimum roles that the probe needs, without ``roles/``
+    - ``minutes``: the maximum time that it takes
+    - ``makes``: a description of the objects that exist during the probe; empty for a probe that only reads
+    - ``by_name``: if True, the probe is not in the default list
     """
 
     name: str
@@ -174,25 +178,25 @@ class Probe:
 
 
 class ProbeResult(NamedTuple):
-    """The answers of a probe that was run, at least one."""
+    """The answers of a probe that has run. There is at least one."""
 
     name: str
     answers: tuple[Answer, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of the answers: one promise that does not hold refutes the probe."""
+        """The worst of the answers. One promise that does not hold refutes the probe."""
         return min((answer.verdict for answer in self.answers), key=VERDICTS.index)
 
     @property
     def holds(self) -> bool:
-        """Whether other probes can rest on this one: nothing refuted or failed, something proven."""
+        """Whether other probes can depend on this one: no answer is refuted or failed, and at least one is proven."""
         verdicts = {answer.verdict for answer in self.answers}
         return verdicts <= {"proven", "undecided"} and "proven" in verdicts
 
 
 def run_probe(probe: Probe, platform: Platform, earlier: Mapping[str, ProbeResult]) -> ProbeResult:
-    """Run one probe. A server that refuses or cannot be reached decides nothing; a bug of ours is reported as one."""
+    """Run one probe. If a server refuses or is not reachable, it is undecided. A bug in this program is reported."""
     broken = [name for name in probe.after if name in earlier and not earlier[name].holds]
     if broken:
         return ProbeResult(probe.name, (undecided(f"not decided, because of {', '.join(broken)}"),))
@@ -218,5 +222,5 @@ def _has(platform: Platform, need: ProbeNeed) -> bool:
 
 
 def digest(texts: Iterable[str]) -> str:
-    """Return a digest of the stack files: an interrupted run only continues with the same ones."""
+    """Return a digest of the stack files, since an interrupted run can continue only with the same files."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Probes of Kueue: queues that it does not serve, and a cohort that the run creates, in which jobs are admitted.
+"""Probes of Kueue: queues that it does not serve, and a cohort that the run creates, in which it has to admit jobs.
 
-Flavor, cohort, queues and namespace belong to the run, so that nobody's quota is used. All jobs but one request a
-resource that no node has: their pods never run, and no node is started.
+Flavor, cohort, queues and namespace belong to the run, so that nobody else's quota is used. All jobs but one request a
+resource that no node has, so their pods never run, and no node is started.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ JOBS: Final = ApiKind("apis/batch/v1", "jobs")
 # The label that counts a pod's restarts. Source: JobSet v0.12.0, RestartsKey and pkg/controllers/jobset_controller.go.
 _ATTEMPT: Final = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
 RESOURCE: Final = "verify.training-platform.invalid/piece"
-"""A resource that no machine has; the quota of a queue is two pieces of it."""
+"""A resource that no machine has. The quota of a queue is two pieces of it."""
 
 
 def queues_active(platform: Platform) -> Iterator[Answer]:
-    """Answer for each queue and cohort that Kueue does not serve, and for the others by cluster."""
+    """Yield an answer for each queue and cohort that Kueue does not serve, and one per cluster for all others."""
     for path, api in platform.clusters.items():
         cluster_name = short_name(path)
         for kind in (CLUSTER_QUEUES, COHORTS):
@@ -58,7 +58,7 @@ def queues_active(platform: Platform) -> Iterator[Answer]:
 
 
 def queues_admission(platform: Platform) -> Iterator[Answer]:
-    """Answer for admission, borrowing, reclaim and preemption, in each cluster that has Kueue."""
+    """Yield answers for admission, borrowing, reclaiming and preemption in each cluster with Kueue."""
     for cohort in _cohorts(platform, (API_VERSION,), {RESOURCE: "2"}):
         if isinstance(cohort, Answer):
             yield cohort
@@ -67,7 +67,7 @@ def queues_admission(platform: Platform) -> Iterator[Answer]:
 
 
 def queues_job(platform: Platform) -> Iterator[Answer]:
-    """Answer for the life of a job as `job list`, `job logs` and `job why` read it, also after its pods are gone."""
+    """Yield answers for a job as `job list`, `job logs` and `job why` show it, also after its pods are deleted."""
     for cohort in _cohorts(platform, (API_VERSION, JOBSETS.api_version), {"cpu": "1", "memory": "1Gi"}):
         if isinstance(cohort, Answer):
             yield cohort
@@ -76,7 +76,7 @@ def queues_job(platform: Platform) -> Iterator[Answer]:
 
 
 def _cohorts(platform: Platform, api_versions: Iterable[str], quota: Mapping[str, str]) -> Iterator[_Cohort | Answer]:
-    """Yield a cohort in each cluster, or an answer that names the API that the cluster lacks."""
+    """Yield a cohort in each cluster, or an answer that names the missing API."""
     for path, api in platform.clusters.items():
         missing = [version for version in api_versions if not api.kinds(version)]
         if missing:
@@ -86,7 +86,7 @@ def _cohorts(platform: Platform, api_versions: Iterable[str], quota: Mapping[str
 
 
 class _Cohort:
-    """A cohort that the run creates in a cluster, with queues ``a`` and ``b`` of the same quota."""
+    """A cohort that the run creates in a cluster, with queues ``a`` and ``b`` that have equal quota."""
 
     def __init__(self, platform: Platform, cluster: str, quota: Mapping[str, str]) -> None:
         self._platform = platform
@@ -111,7 +111,7 @@ class _Cohort:
             self._create(LOCAL_QUEUES, "LocalQueue", metadata, {"clusterQueue": cluster_queue})
 
     def admission_answers(self) -> Iterator[Answer]:
-        """Yield whether jobs are admitted, borrow, and are preempted for the owner and for a higher priority."""
+        """Yield whether jobs are admitted, can borrow, and are preempted by the owner and by a higher priority."""
         self._create_job("first", "a")
         yield self._admission("first", "a job within its queue's quota is admitted")
         self._create_job("second", "a")
@@ -139,7 +139,7 @@ class _Cohort:
             yield refuted(says, f"third: {reason}")
 
     def job_answers(self) -> Iterator[Answer]:
-        """Yield whether a job restarts after its first failure and ends, and whether its lines and end are logged."""
+        """Yield whether a job restarts after a failure and then ends, and whether its lines and its end are logged."""
         run = f"{self._name}-job"
         jobset = self._create_jobset(run)
 
@@ -167,7 +167,7 @@ class _Cohort:
         yield from self._logged_answers(run)
 
     def _create_jobset(self, run: str) -> Json:
-        """Create a JobSet of one pod that fails at its first attempt."""
+        """Create a JobSet with one pod that fails in its first attempt."""
         pod = pod_spec(self._platform, programs()["attempt"], container=CONTAINER, env={"RUN": run})
         pod["containers"][0]["env"].append({"name": "ATTEMPT", "valueFrom": {"fieldRef": {"fieldPath": _ATTEMPT}}})
         template = {"spec": job_spec(1, pod_template({}, pod))}
@@ -244,7 +244,7 @@ class _Cohort:
         return str((condition(self._workload(job), "Evicted") or {}).get("reason"))
 
     def _admission(self, job: str, says: str) -> Answer:
-        """Answer for a job's admission; if it is not admitted, the evidence is what Kueue says of its quota."""
+        """Return an answer for a job's admission. If it is not admitted, the evidence is Kueue's quota message."""
         if wait_for(lambda: holds(self._workload(job), "Admitted"), self._platform.seconds):
             return proven(says, f"{job}: {words(self._workload(job), 'Admitted')}")
         workload = self._workload(job)

@@ -1,7 +1,7 @@
-"""Probes of isolation: what a member of a test group may do, tested by impersonation.
+"""Probes of isolation: the permissions of a member of a test group, tested by impersonation.
 
-Rights are tested by access reviews, which open nothing: an accepted read would show a real Secret. Writes are dry runs.
-``attempts.yaml`` has both; the tests try the same rows on a local API server.
+Read permissions are tested by access reviews, since a read that succeeds would show a real Secret. Writes are dry runs.
+``attempts.yaml`` contains both; the tests try the same rows on a local API server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_POD: Final = "verify-no-such-pod"
 
 
 class Right(NamedTuple):
-    """A right: a verb on ``pods/log`` or ``jobs.batch``, in the group's ``own`` namespace, an ``other`` one, or all."""
+    """A permission: a verb on ``pods/log`` or ``jobs.batch``, in the ``own`` namespace, an ``other`` one, or all."""
 
     verb: str
     resource: str
@@ -36,7 +36,7 @@ class Right(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Iterator[Right]:
-        """Yield the rights of a row such as ``get,list secrets in other``, or ``get nodes`` for all namespaces."""
+        """Yield the permissions in a row such as ``get,list secrets in other``, or ``get nodes`` for all namespaces."""
         resource_part, _, namespace = text.partition(" in ")
         verbs, resources = resource_part.split()
         for verb, resource in product(verbs.split(","), resources.split(",")):
@@ -56,7 +56,7 @@ class Right(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A write that a policy refuses: what a member would gain and how, the object, and words of the refusal."""
+    """A write that a policy refuses: what a member could gain and how, the object, and words in the refusal."""
 
     gain: str
     way: str
@@ -67,7 +67,7 @@ class Write(NamedTuple):
 
 
 def rights() -> Mapping[str, list[Right]]:
-    """Return the rights that no member has, by what they would gain; ``every day`` has those that members need."""
+    """Return the permissions that no member may have, keyed by what they allow. ``every day`` has the needed ones."""
     by_gain: dict[str, list[Right]] = {}
     for gain, rows in table(__file__, "attempts.yaml")["rights"].items():
         by_gain[gain] = [right for row in rows for right in Right.parse(row)]
@@ -75,7 +75,7 @@ def rights() -> Mapping[str, list[Right]]:
 
 
 def writes(namespace: str, queue: str) -> Iterator[Write]:
-    """Yield the writes of a member in the team's namespace, whose LocalQueue is ``queue``."""
+    """Yield the writes that a member tries in the team's namespace. ``queue`` is its LocalQueue."""
     attempts = table(__file__, "attempts.yaml")["writes"]
     for gain, rows in attempts["refused"].items():
         for row in rows:
@@ -91,7 +91,7 @@ def writes(namespace: str, queue: str) -> Iterator[Write]:
 
 
 class ProbeCommand(NamedTuple):
-    """A command in a pod that a policy refuses: what a member would gain and how, and words of the refusal."""
+    """A command in a pod that a policy refuses: what a member could gain and how, and words in the refusal."""
 
     gain: str
     way: str
@@ -101,14 +101,14 @@ class ProbeCommand(NamedTuple):
 
 
 def commands() -> Iterator[ProbeCommand]:
-    """Yield the commands of a member in a pod of the team."""
+    """Yield the commands that a member tries in a pod of the team."""
     for row in table(__file__, "attempts.yaml")["commands"]:
         policy = f"{MANAGED_BY}-{row['by']}"
         yield ProbeCommand(row["gain"], row["way"], container=row["container"], policy=policy, says=tuple(row["says"]))
 
 
 def _merged(body: Any, change: Any) -> Any:
-    """Return an object after a JSON merge patch."""
+    """Return an object with a JSON merge patch applied."""
     if not isinstance(change, Mapping):
         return change
     merged = dict(body) if isinstance(body, Mapping) else {}
@@ -121,7 +121,7 @@ def _merged(body: Any, change: Any) -> Any:
 
 
 class _Member(NamedTuple):
-    """A member of the test group in one cluster, with the namespaces of the ``own`` team and of an ``other`` one."""
+    """A member of the test group in a cluster, with the namespaces of its ``own`` team and of an ``other`` team."""
 
     api: ClusterApi
     namespaces: Mapping[str, str]
@@ -138,7 +138,7 @@ class _Member(NamedTuple):
 
 
 def _members(platform: Platform) -> Iterator[_Member | Answer]:
-    """Yield a member in each cluster, once impersonation is granted there, or an answer that says why there is none."""
+    """Yield a member in each cluster after granting impersonation, or an answer with the reason why there is none."""
     group = platform.options["group"]
     for cluster, api in platform.clusters.items():
         teams = _team_namespaces(platform, cluster)
@@ -189,7 +189,7 @@ def _is_granted(member: _Member) -> bool:
 
 
 def _grant_impersonation(platform: Platform, cluster: str, group: str) -> None:
-    """Let the caller impersonate the group and a user without rights, until the objects of the run are deleted."""
+    """Allow the caller to impersonate the group, and a user without permissions, while the run's objects exist."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     response = platform.clusters[cluster].create(_SELF, "", review, dry_run=False)
     caller = response["status"]["userInfo"]["username"]
@@ -207,7 +207,10 @@ def _grant_impersonation(platform: Platform, cluster: str, group: str) -> None:
 
 
 def tenancy_rights(platform: Platform) -> Iterator[Answer]:
-    """Answer for each right by an access review; a group without the rights of every day proves nothing."""
+    """Yield an answer for each permission, from an access review.
+
+    A group without the permissions that members need every day proves nothing.
+    """
     for member in _members(platform):
         if isinstance(member, Answer):
             yield member
@@ -229,7 +232,7 @@ def tenancy_rights(platform: Platform) -> Iterator[Answer]:
 
 
 def tenancy_writes(platform: Platform) -> Iterator[Answer]:
-    """Answer for each write by a dry run, which creates nothing, and for each command in a pod that does not exist."""
+    """Yield an answer for each write, tried as a dry run, and for each command, tried in a pod that does not exist."""
     for member in _members(platform):
         if isinstance(member, Answer):
             yield member
