@@ -511,7 +511,7 @@ class Scheduler:
         return best_cell, best, -1 if last == len(cells) - 1 else last
 
     def _cells(self, queue: Queue, pods: Pods, cell: int) -> list[tuple[int, int]]:
-        """Return the further cells that pods use in a cell's flavor, with amounts; none if it lacks a resource."""
+        """Return the cells of the pods' other resources in a cell's flavor, with amounts; none if one is missing."""
         cells = [(cell, pods.amount)]
         for resource, amount in pods.more:
             sibling = queue.sibling_cells.get((cell, resource))

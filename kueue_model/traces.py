@@ -129,7 +129,7 @@ class _UnknownNeedError(_CellError):
 
 
 def read_trace(path: Path, clusters: Iterable[Cluster]) -> Trace:
-    """Read a trace for clusters. Raises UserError if the file is unreadable or has not the columns of a trace."""
+    """Read a trace for clusters. Raises UserError if the file is unreadable or does not have a trace's columns."""
     reader = _TraceReader(path, tuple(clusters))
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:

@@ -112,8 +112,9 @@ def plan(projects: tuple[str, ...], output_format: QuotaFormat, today: str | Non
 def init(today: str | None, root: Path | None) -> None:
     """Write a placeholder for each project without a snapshot, so that other commands work without credentials.
 
-    A placeholder contains the demand of stacks and jobs as limits, so no check against it fails. If the demand has
-    grown, existing placeholders are raised. Exit code 2: a file could not be counted, and nothing was written.
+    A placeholder contains the demand of stacks and jobs. It is not a limit, so nothing is compared with it. If the
+    demand has grown, existing placeholders are raised. Exit code 2: a file could not be counted, and nothing was
+    written.
     """
     from training_platform.checks.output import write_files
     from training_platform.checks.parts import checks_of_files

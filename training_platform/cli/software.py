@@ -107,9 +107,10 @@ def digests(root: Path | None, *, write: bool) -> None:
 
 
 def _pinned(image: str, digest: str) -> str:
-    """Return an image's name with its digest: beside its tag, or instead of ``latest``.
+    """Return an image's name with its digest. A tag is kept, unless it is ``latest``.
 
-    Vertex AI refuses a name with both. Source: kubeflow/pipelines 8490 (2022-11-22), read 2026-11-28.
+    Vertex AI refuses a name with both a tag and a digest. Source: kubeflow/pipelines 8490 (2022-11-22), read
+    2026-11-28.
     """
     return f"{image.removesuffix(':latest')}@{digest}"
 

@@ -49,7 +49,7 @@ Deployed = Annotated[Any, FromDeployment()]
 
 
 class Place(Section):
-    """The location, names and cost labels of resources, which are the same for all resources of an environment."""
+    """The project, environment, labels, protection and keys that all resources of an environment share."""
 
     project: ProjectId
     environment: Name = Field(description="Environment: the start of names in Google Cloud.", examples=["dev"])
@@ -68,7 +68,7 @@ class Place(Section):
 
 
 class TeamPlace(Place):
-    """The location, names and cost labels of a team's resources."""
+    """The project, environment, team, labels, protection and keys that all resources of a team share."""
 
     team: Name = Field(description="Team that the resources are for.", examples=["vision"])
 
@@ -332,7 +332,7 @@ class TeamBucketArguments(Arguments):
 
 
 class PersistentResourceArguments(Arguments):
-    """Machines that Vertex AI reserves between training jobs, and bills for that time."""
+    """Machines that Vertex AI keeps running, and bills, between training jobs."""
 
     FIELDS = tuple(name for name in PersistentResourceSpec.model_fields if name != "network_attachment")
     place: OfTeam

@@ -17,7 +17,7 @@ from training_platform.config.reading.finding import Path
 
 
 def vpc_name(environment: str) -> str:
-    """Return the name of an environment's own VPC. It is unique, since several environments may share a project."""
+    """Return the name of the VPC that an environment creates. Several environments may share a project."""
     return f"{environment}-network"
 
 
@@ -61,7 +61,7 @@ _IN_CLUSTERS: Mapping[str, str] = {
 
 
 def declared_name(section: str, *keys: str) -> str:
-    """Return the name of what a section declares, built from its keys: ``data-images``, ``data-images-main``."""
+    """Return the name of an object in a section, built from its keys: ``data-images``, ``data-images-main``."""
     return "-".join((_BEGINNINGS[section], *keys))
 
 

@@ -81,7 +81,7 @@ else:
 
 
 class Place(TypedDict):
-    """Where resources are, what they are called, and who pays for them; the same for everything of an environment."""
+    """The project, environment, labels, protection and keys that all resources of an environment share."""
 
     project: str
     """Id of a Google Cloud project. Example: example-train-dev."""
@@ -98,7 +98,7 @@ class Place(TypedDict):
 
 
 class NetworkArgs(TypedDict):
-    """A VPC without subnets, which clusters bring, and a NAT gateway in each region."""
+    """A VPC with a NAT gateway in each region. It has no subnets; clusters add them."""
 
     place: Place
     """Project, environment, labels, protection and keys."""
@@ -130,7 +130,7 @@ class SubnetSpec(TypedDict):
 
 
 class MaintenanceExclusion(TypedDict):
-    """A time in which GKE does not upgrade the cluster, such as a long training run."""
+    """A period in which GKE does not upgrade the cluster, for example during a long training run."""
 
     start: str
     """Start, in UTC. Example: 2026-12-20T00:00:00Z."""
@@ -141,7 +141,7 @@ class MaintenanceExclusion(TypedDict):
 
 
 class Maintenance(TypedDict):
-    """When GKE may upgrade, in UTC: by default at weekends, in 24 of the week's 168 hours. To upgrade a TPU slice, GKE recreates it as a whole, and jobs restart from their last checkpoint. GKE requires at least 48 hours in every 32 days (newer documents say 92), in windows of at least 4 hours."""
+    """When GKE may upgrade, in UTC: by default at weekends, in 24 of the week's 168 hours. To upgrade a TPU slice, GKE recreates the whole slice, and jobs restart from their last checkpoint. GKE requires at least 48 hours in every 32 days (newer documents say 92), in windows of at least 4 hours."""
 
     start: NotRequired[str]
     """Start of the first window; the others follow it. Default: 2026-01-03T06:00:00Z. Example: 2026-12-20T00:00:00Z."""
@@ -156,7 +156,7 @@ class Maintenance(TypedDict):
 
 
 class GpuNetworksSpec(TypedDict):
-    """VPCs for node pools whose VMs have further network interfaces for GPUDirect. Each interface has a subnet, one of the 128 equal parts of `range`: a /16 gives /23, enough for 508 VMs. These VPCs are not peered, so clusters may use the same range; it must not overlap the cluster's own ranges. Changing it recreates the node pools."""
+    """VPCs for node pools whose VMs have additional network interfaces for GPUDirect. Each interface has a subnet, which is one of the 128 equal parts of `range`: a /16 gives /23, enough for 508 VMs. These VPCs are not peered, so clusters may use the same range, but it must not overlap the cluster's own ranges. Changing it recreates the node pools."""
 
     range: NotRequired[str]
     """Address range of all of these subnets. Default: 192.168.0.0/16. Example: 10.10.0.0/20."""
@@ -172,7 +172,7 @@ class BootDiskSpec(TypedDict):
 
 
 class SystemPoolSpec(TypedDict):
-    """The node pool of controllers, JupyterHub and GKE's own pods; it never scales to 0. In a cluster with `cpu_pools` no other pods run there."""
+    """The node pool for controllers, JupyterHub and GKE's own pods. It never scales to 0. In a cluster with `cpu_pools`, no other pods run on it."""
 
     machine_type: NotRequired[str]
     """Machine type, without TPUs or GPUs. Default: n2-standard-8."""
@@ -187,7 +187,7 @@ class SystemPoolSpec(TypedDict):
 
 
 class CpuPoolSpec(TypedDict):
-    """A node pool without TPUs or GPUs, for pods that need none: data preparation, evaluation, Ray heads, notebooks."""
+    """A node pool without TPUs or GPUs, for work such as data preparation, evaluation, Ray heads and notebooks."""
 
     machine_type: NotRequired[str]
     """Machine type, without TPUs or GPUs. Default: n2-standard-8."""
@@ -200,7 +200,7 @@ class CpuPoolSpec(TypedDict):
 
 
 class PathwaysPoolSpec(TypedDict):
-    """The node pool for heads of Pathways jobs: each head has a VM to itself, and no other pods run there."""
+    """The node pool for the heads of Pathways jobs. Each head has its own VM, and no other pods run there."""
 
     machine_type: NotRequired[str]
     """Machine type, without TPUs or GPUs. Default: n2-standard-64."""
@@ -213,7 +213,7 @@ class PathwaysPoolSpec(TypedDict):
 
 
 class GpuSharing(TypedDict):
-    """Several pods on one GPU; the team's quota then counts those shares of a GPU."""
+    """Sharing of one GPU by several pods. The team's quota then counts these shares of a GPU."""
 
     strategy: NotRequired[GpuSharingStrategy]
     """How pods share a GPU. Default: time-sharing."""
@@ -222,7 +222,7 @@ class GpuSharing(TypedDict):
 
 
 class LocalSsdSpec(TypedDict):
-    """Local SSD; what the machine type includes is ephemeral storage by default."""
+    """Local SSD. By default, the local SSD that the machine type includes is used for ephemeral storage."""
 
     count: NotRequired[int]
     """Local SSD partitions per VM; default: those that the machine type includes."""
@@ -231,7 +231,7 @@ class LocalSsdSpec(TypedDict):
 
 
 class TaintSpec(TypedDict):
-    """A taint of the nodes; jobs that Kueue admits tolerate the taints of their flavor."""
+    """A taint of the nodes. Jobs that Kueue admits tolerate the taints of their flavor."""
 
     value: str
     """Value of the taint. Example: vision."""
@@ -240,7 +240,7 @@ class TaintSpec(TypedDict):
 
 
 class Upgrades(TypedDict):
-    """How GKE repairs and upgrades the VMs of a node pool; a multi-host TPU slice is always recreated as a whole."""
+    """How GKE repairs and upgrades the VMs of a node pool. A multi-host TPU slice is always recreated as a whole."""
 
     auto_repair: NotRequired[bool]
     """Repair broken nodes; default: true, but false for flex-start, which does not support it."""
@@ -255,7 +255,7 @@ class Upgrades(TypedDict):
 
 
 class ReservationSpec(TypedDict):
-    """The reservation that VMs come from: only its name, `any` for every open one that matches, or these fields. With `any`, VMs that match no reservation are on-demand VMs and charged as such."""
+    """The reservation that provides VMs: only its name, `any` for every open reservation that matches, or fields. With `any`, VMs that match no reservation are on-demand VMs and are charged as such."""
 
     name: str
     """Name of the reservation; "*" is any open one that matches. Example: h100-pool."""
@@ -274,7 +274,7 @@ class ReservationSpec(TypedDict):
 
 
 class NodePoolSpec(TypedDict):
-    """A node pool with TPUs or GPUs; quota is charged for the most VMs that the autoscaler may create. A GPU pool counts VMs (`min_nodes`, `max_nodes`); a TPU pool counts slices of one `topology` (`min_slices`, `slices`). A slice over several VMs becomes a GKE node pool of its own."""
+    """A node pool with TPUs or GPUs. Quota is charged for the maximum number of VMs that the autoscaler may create. The size of a GPU pool is in VMs (`min_nodes`, `max_nodes`). The size of a TPU pool is in slices of one `topology` (`min_slices`, `slices`). A slice with several VMs becomes a separate GKE node pool."""
 
     accelerator: NotRequired[str]
     """GPU that is attached to a machine type without GPUs of its own."""
@@ -335,7 +335,7 @@ class NodePoolSpec(TypedDict):
 
 
 class AutoProvisioningSpec(TypedDict):
-    """Node pools that GKE creates for pending pods and deletes when they are empty, within limits of the cluster. The limits count all node pools of the cluster, those of this file too. Of each accelerator, quota is charged for the whole limit. Names are GKE's own: `nvidia-h100-80gb` counts GPUs, `tpu-v5-lite-podslice` counts chips."""
+    """Node pools that GKE creates for pending pods and deletes when they are empty, within limits of the cluster. The limits count all node pools of the cluster, including those in this file. Quota is charged for the whole limit of each accelerator. Names are GKE's own: `nvidia-h100-80gb` counts GPUs, `tpu-v5-lite-podslice` counts chips."""
 
     cpu: int
     """Limit for the vCPUs of all node pools together. Example: 1000."""
@@ -350,7 +350,7 @@ class AutoProvisioningSpec(TypedDict):
 
 
 class GkeClusterArgs(TypedDict):
-    """A GKE cluster with its subnet, the account of its nodes and its node pools."""
+    """A GKE cluster with its subnet, the service account of its nodes, and its node pools."""
 
     place: Place
     """Project, environment, labels, protection and keys."""
@@ -422,7 +422,7 @@ class NodePoolsArgs(TypedDict):
 
 
 class ExportSpec(TypedDict):
-    """Who may mount the share, and as whom: the first entry whose ranges hold a client's address counts."""
+    """Clients that may mount the share, and their access. The first entry that contains a client's address applies."""
 
     ranges: list[str]
     """Address ranges of the clients, such as the nodes' ranges of clusters. Example: ['10.12.0.0/20']."""
@@ -435,7 +435,7 @@ class ExportSpec(TypedDict):
 
 
 class BackupScheduleSpec(TypedDict):
-    """Backups on a schedule, by a plan of Backup and DR; default: one each day. Google lets a project use Backup and DR for Filestore on request (its page on backup plans, read 2026-11-22)."""
+    """Scheduled backups by a plan of Backup and DR. By default, one backup each day. Google enables Backup and DR for Filestore in a project on request (its page on backup plans, read 2026-11-22)."""
 
     every_hours: NotRequired[int]
     """Hours between backups of a day."""
@@ -497,7 +497,7 @@ class FilestoreInstanceArgs(TypedDict):
 
 
 class ChartOverride(TypedDict):
-    """Another version or source for a Helm chart, such as a mirror that a private cluster reaches."""
+    """Another version or source for a Helm chart, such as a mirror that a private cluster can reach."""
 
     version: NotRequired[str]
     """Version of the chart, in quotes; default: the catalogue's."""
@@ -512,14 +512,14 @@ class ChartOverride(TypedDict):
 
 
 class JobSetArgs(TypedDict):
-    """The controller of JobSets, from its Helm chart."""
+    """The JobSet controller, installed from its Helm chart."""
 
     chart: NotRequired[ChartOverride]
     """Another version or source of the chart."""
 
 
 class KueueArgs(TypedDict):
-    """The queueing controller, from its Helm chart; the cluster's pools decide its size and its time-outs."""
+    """The Kueue controller, installed from its Helm chart. The node pools determine its size and its time-outs."""
 
     place: Place
     """Project, environment, labels, protection and keys."""
@@ -548,7 +548,7 @@ class KueueArgs(TypedDict):
 
 
 class PrometheusArgs(TypedDict):
-    """The scrape of a controller's metrics by Managed Service for Prometheus."""
+    """The collection of a controller's metrics by Managed Service for Prometheus."""
 
     place: Place
     """Project, environment, labels, protection and keys."""
@@ -557,7 +557,7 @@ class PrometheusArgs(TypedDict):
 
 
 class Share(TypedDict):
-    """A share of one ResourceFlavor in one cluster, in chips or GPUs: a team's, or that of a cohort for all in it."""
+    """A team's or a cohort's share of a ResourceFlavor in a cluster, in chips or GPUs. Members share a cohort's."""
 
     nominal_quota: int
     """Nominal quota: chips or GPUs that the team can always get back. Example: 16."""
@@ -568,7 +568,7 @@ class Share(TypedDict):
 
 
 class CohortSpec(TypedDict):
-    """Teams that borrow from each other before they borrow from others: a department, with quota of its own."""
+    """Teams that borrow from each other first, such as a department. A cohort can have its own quota."""
 
     parent: NotRequired[str]
     """Parent cohort; default: the cluster's, which contains all others."""
@@ -579,7 +579,7 @@ class CohortSpec(TypedDict):
 
 
 class ResourceFlavorsArgs(TypedDict):
-    """The ResourceFlavors of a cluster's pools, with their Topologies, priorities of jobs and cohorts of teams."""
+    """The ResourceFlavors of a cluster's node pools with their Topologies, job priorities, and cohorts of teams."""
 
     place: Place
     """Project, environment, labels, protection and keys."""
@@ -596,7 +596,7 @@ class ResourceFlavorsArgs(TypedDict):
 
 
 class TeamPlace(TypedDict):
-    """Where the resources of a team are, what they are called, and who pays for them."""
+    """The project, environment, team, labels, protection and keys that all resources of a team share."""
 
     project: str
     """Id of a Google Cloud project. Example: example-train-dev."""
@@ -613,7 +613,7 @@ class TeamPlace(TypedDict):
 
 
 class TeamNamespaceArgs(TypedDict):
-    """A team's namespace with its members' rights, its jobs' account and a policy against others."""
+    """A team's namespace, with its members' roles, its jobs' account, and a network policy against other teams."""
 
     place: TeamPlace
     """Project, environment, team, labels, protection and keys."""
@@ -628,7 +628,7 @@ class TeamNamespaceArgs(TypedDict):
 
 
 class Fallback(TypedDict):
-    """Which flavor Kueue uses for a job: it tries them in order and takes the first with enough quota. The order is a list: the engine sorts the keys of a mapping, so that the order of shares in a file says nothing."""
+    """The order in which Kueue tries flavors for a job. It uses the first with enough quota. The order is a list because the engine sorts the keys of a mapping. The order of shares in a file has no effect."""
 
     order: NotRequired[dict[str, list[str]]]
     """Flavors of each cluster in the order in which Kueue tries them; the others follow. Example: {'us-central1': ['h100-reservation', 'h100-spot']}."""
@@ -639,7 +639,7 @@ class Fallback(TypedDict):
 
 
 class Preemption(TypedDict):
-    """Whose running jobs a waiting job of the team may stop."""
+    """The running jobs that a waiting job of the team may stop."""
 
     within_queue: NotRequired[PreemptionWithinQueue]
     """Jobs of the team itself. Default: LowerPriority."""
@@ -675,7 +675,7 @@ class TeamQueuesArgs(TypedDict):
 
 
 class TeamBucketArgs(TypedDict):
-    """A Cloud Storage bucket of a team, which its members read and its jobs write."""
+    """A team's Cloud Storage bucket. Members can read it, and jobs can write to it."""
 
     place: TeamPlace
     """Project, environment, team, labels, protection and keys."""
@@ -702,7 +702,7 @@ class TeamBucketArgs(TypedDict):
 
 
 class GatewaySpec(TypedDict):
-    """A way in from the internet: a load balancer that lets nobody past Identity-Aware Proxy but its members."""
+    """Access from the internet: a load balancer with Identity-Aware Proxy, which admits only the members."""
 
     address: str
     """Reserved global address, to which the host's DNS record leads, by name. Example: notebooks."""
@@ -713,7 +713,7 @@ class GatewaySpec(TypedDict):
 
 
 class OauthSecret(TypedDict):
-    """Where the OAuth client secret is kept: no secret enters a stack file or a state."""
+    """The location of the OAuth client secret. The secret itself is never in a stack file or a state."""
 
     name: NotRequired[str]
     """Name of the Secret in the hub's namespace, or in Secret Manager. Default: jupyterhub-oauth. Example: vision."""
@@ -724,7 +724,7 @@ class OauthSecret(TypedDict):
 
 
 class NotebookTeam(TypedDict):
-    """People of a team, whose notebooks run in the team's namespace and queue, on its share of the pools' flavors."""
+    """Members of a team whose notebooks run in the team's namespace and queue, and use its share of the flavors."""
 
     users: list[str]
     """Accounts that may start them. Example: ['ada@example.com']."""
@@ -733,7 +733,7 @@ class NotebookTeam(TypedDict):
 
 
 class Notebooks(TypedDict):
-    """JupyterHub in a cluster, with home directories on Filestore, and profiles of the pools that it names."""
+    """JupyterHub in a cluster, with home directories on Filestore, and a profile for each pool in `pools`."""
 
     filestore: str
     """Filestore instance of the environment that holds the home directories. Example: homes."""
@@ -762,7 +762,7 @@ class Notebooks(TypedDict):
 
 
 class JupyterHubArgs(TypedDict):
-    """Notebooks for everyone of a domain."""
+    """JupyterHub: notebooks for everyone in a domain."""
 
     place: Place
     """Project, environment, labels, protection and keys."""
@@ -783,7 +783,7 @@ class JupyterHubArgs(TypedDict):
 
 
 class VertexBootDisk(TypedDict):
-    """The boot disk of a VM of Vertex AI. Both fields are always sent: sources disagree on the defaults of Vertex AI, which differ from those of GKE."""
+    """The boot disk of a VM of Vertex AI. Both fields are always sent to Vertex AI, since sources disagree on its defaults, which differ from those of GKE."""
 
     type: NotRequired[str]
     """Disk type. Default: pd-ssd."""
@@ -792,7 +792,7 @@ class VertexBootDisk(TypedDict):
 
 
 class ResourcePoolSpec(TypedDict):
-    """VMs of a persistent resource with the same machine type and boot disk."""
+    """Identical VMs of a persistent resource, with the same machine type and boot disk."""
 
     machine_type: str
     """Machine type; its GPUs come with it. Example: a2-highgpu-1g."""
@@ -809,7 +809,7 @@ class ResourcePoolSpec(TypedDict):
 
 
 class PersistentResourceArgs(TypedDict):
-    """Machines that Vertex AI keeps, and bills, between training jobs."""
+    """Machines that Vertex AI keeps running, and bills, between training jobs."""
 
     place: TeamPlace
     """Project, environment, team, labels, protection and keys."""

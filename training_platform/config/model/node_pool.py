@@ -205,9 +205,9 @@ _MOST_USUAL = 8  # chips of a VM: more GPUs are in a2-megagpu-16g alone
 
 
 def usual_machines() -> dict[str, MachineType]:
-    """Return the usual machine type for each accelerator, keyed by accelerator.
+    """Return the usual machine type of each accelerator, keyed by accelerator.
 
-    It is part of a multi-host slice if there is one, else it has the largest number of GPUs up to 8.
+    It is a machine type of multi-host slices if there is one, else the one with the most GPUs up to 8.
     """
 
     def rank(machine: MachineType) -> tuple[bool, int, int]:

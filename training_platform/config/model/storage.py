@@ -36,7 +36,7 @@ Weekday = Literal["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATUR
 
 
 class ExportSpec(Consistent):
-    """Clients that may mount the share, and their rights. The first entry with a client's address applies."""
+    """Clients that may mount the share, and their access. The first entry that contains a client's address applies."""
 
     ranges: Annotated[tuple[Cidr, ...], AfterValidator(unique)] = Field(
         min_length=1,

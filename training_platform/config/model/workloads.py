@@ -205,7 +205,7 @@ Address = Annotated[str, form(r"https://[\w.-]+(:\d+)?(/\S*)?", "an address of a
 
 
 class LaunchSpec(Section):
-    """An agent of W&B Launch, which runs outside the team's namespace. Its jobs wait in the team's queue."""
+    """An agent of W&B Launch, outside the team's namespace. Its jobs run in the namespace, in the team's queue."""
 
     entity: Entity = Field(description="Team or user of W&B that the queues belong to.", examples=["example-vision"])
     queues: QueueNames = Field(description="Queues of W&B Launch that it takes jobs from.", examples=[["gpus"]])

@@ -1,4 +1,4 @@
-"""The placeholder for values that are known only after a deployment, and a check whether a value contains it."""
+"""The placeholder for values that are known only after a deployment, and a test whether a value contains it."""
 
 from __future__ import annotations
 

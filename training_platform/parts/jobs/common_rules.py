@@ -178,7 +178,7 @@ JOB_SECRET = job_rule(
 
 
 def _secrets_in_env(job: ResolvedJob) -> Iterator[Draft]:
-    """Find a token in a job's plain variables, which everybody can see who can read the repository or the job."""
+    """Find a token in a job's plain variables. Everybody who can read the repository or the job can see it."""
     spec = job.spec
     for name, value in spec.env.items():
         if _TOKEN.match(value) or (_SECRET_NAME.search(name) and not _HARMLESS.match(value)):

@@ -102,8 +102,7 @@ class GkeJob(ResolvedJob):
     def part_of_vm(self, pool: ExpandedPool) -> float:
         """Return the fraction of a pool's VM that each pod gets.
 
-        It is the fraction of accelerators, or of places on shared ones. On VMs without accelerators, it is that of
-        vCPUs.
+        The fraction is of accelerators, or of places on shared GPUs. On VMs without accelerators, it is of vCPUs.
         """
         if pool.machine.chips:
             return min(1, self.chips_per_pod / (pool.machine.chips * pool.places_per_gpu))

@@ -62,7 +62,7 @@ def network_findings(job: GkeJob) -> Iterator[Draft]:
 def _zones_apart(job: GkeJob) -> Iterator[Draft]:
     """Find a job with more VMs than one zone has, so that the traffic between its GPUs crosses zones.
 
-    It is not reported for RDMA, whose networks are in one zone, and for queued VMs, which are in one zone.
+    RDMA networks and queued VMs are always in one zone, so they are not reported.
     """
     zones: Counter[str] = Counter()
     for pool in usable_pools(job.flavor, job.nodes):
