@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from training_platform.config.model.stack import Stack
@@ -185,10 +186,14 @@ def flat_resource(planned: StackResource) -> FlatResource:
 def _hidden(values: dict[str, Any]) -> dict[str, Any]:
     """Return values keyed by path, with digests for values that can be secret."""
     for path, value in values.items():
-        keys = [part for part in _KEY.split(path) if part]
-        if can_be_secret(keys):
+        if _can_be_secret(path):
             values[path] = _digested(value)
     return values
+
+
+@lru_cache(maxsize=100_000)  # resources of a type have the same paths
+def _can_be_secret(path: str) -> bool:
+    return can_be_secret([part for part in _KEY.split(path) if part])
 
 
 def _digested(value: Any) -> Any:
@@ -206,7 +211,9 @@ def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        yield path, value  # most values; telling that they are no mapping takes much longer
+    elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(inner, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list) and any(isinstance(item, (Mapping, list)) for item in value):

@@ -17,6 +17,7 @@ admission check, read 2026-11-21; GKE docs, flex-start with queued provisioning;
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -230,7 +231,7 @@ def kueue_values(cluster_name: str, cluster: ClusterSpec, *, fair_sharing: bool 
         "enableCertManager": False,
         "managerConfig": {
             "controllerManagerConfigYaml": configuration_text(
-                (pool.spec.capacity for pool in pools),
+                frozenset(pool.spec.capacity for pool in pools),
                 fair_sharing=fair_sharing,
                 pods=cluster.queues_pods,
                 claims=claims_devices(cluster_name, cluster),
@@ -373,8 +374,9 @@ def configuration(
     return manager
 
 
+@cache  # many clusters have the same text, and writing it is slow
 def configuration_text(
-    capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False, claims: bool = False
+    capacities: frozenset[Capacity], *, fair_sharing: bool = True, pods: bool = False, claims: bool = False
 ) -> str:
     """Return the configuration as text for the chart's value ``controllerManagerConfigYaml``."""
     manager = configuration(capacities, fair_sharing=fair_sharing, pods=pods, claims=claims)

@@ -379,12 +379,17 @@ def _is_known(value: Any) -> bool:
     return value is not UNKNOWN
 
 
+_SCALARS = (str, int, float, type(None))  # most values; telling that they are no mapping takes much longer
+
+
 def references(value: Any) -> list[Reference]:
     """Return the outputs that a value contains, in their order; an output may occur repeatedly."""
     outputs: list[Reference] = []
     remaining = [value]
     while remaining:
         item = remaining.pop()
+        if isinstance(item, _SCALARS):
+            continue
         if isinstance(item, Reference):
             outputs.append(item)
         elif isinstance(item, Computed):

@@ -144,7 +144,7 @@ GUARD_EVERY_POD = {"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io
 
 
 def test_the_text_is_the_whole_configuration_in_the_version_that_kueue_reads() -> None:
-    config = yaml.safe_load(configuration_text(["spot"]))
+    config = yaml.safe_load(configuration_text(frozenset({"spot"})))
 
     assert config == configuration(["spot"])
     assert config["apiVersion"] == "config.kueue.x-k8s.io/v1beta2"
