@@ -142,6 +142,11 @@ def test_no_finding_has_the_value_of_a_block_that_holds_a_secret() -> None:
         assert not leaks(findings_text("kubernetes:core/v1:Pod", inputs))
 
 
+def test_a_secret_of_six_characters_is_found_and_a_shorter_one_is_a_word() -> None:
+    assert shows("is hunter, not a date", ["hunter"])
+    assert not shows("is a date", ["date"])
+
+
 @pytest.mark.parametrize(
     "text", ["is 1837577.976", "is 1,837,577.976", "is 1.83758e+06", "is 1,837,578", "is 1,837,577"]
 )

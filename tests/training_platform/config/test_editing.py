@@ -46,6 +46,7 @@ def test_a_key_comes_at_the_end_of_its_mapping_and_no_line_changes() -> None:
         ("top: {pools: {a: 1}}\n", "top: {pools: {b: {size: 2}, a: 1}}\n"),
         ("top:\n  pools:\n  z: 1\n", "top:\n  pools:\n    b: {size: 2}\n  z: 1\n"),
         ("top:\n  z: 1\n\n# end\n", "top:\n  z: 1\n  pools:\n    b: {size: 2}\n\n# end\n"),
+        ("top:\n  z: 1\n      \nend: 1\n", "top:\n  z: 1\n  pools:\n    b: {size: 2}\n      \nend: 1\n"),
         ("top:\n    z: 1", "top:\n    z: 1\n    pools:\n      b: {size: 2}\n"),
         ("top:\r\n  z: 1\r\n", "top:\r\n  z: 1\r\n  pools:\r\n    b: {size: 2}\r\n"),
     ],

@@ -36,6 +36,7 @@ config:
 MANY_LABELS = ", ".join(f"k{number}: v" for number in range(65))
 BUDGET = "\n    billing_account: 01ABCD-23EF45-67AB89\n    budget: {a_month: 9, alert_at_percent: [50, 90, 90, 50]}"
 INCLUDED = "leave it out where the machine type includes its GPUs"
+BELOW_POOLS = "below node_pools: the line, and those below it, indented by 2 more spaces"
 SYSTEM = "'a3-highgpu-8g' is not a CPU-only machine type"
 
 
@@ -107,6 +108,7 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ("gpu: {", "gpu: {zone: us-central1-d, ", "'us-central1-d' is not a zone", "us-central1-a"),
         ("gpu: {", "gpu: {<<: {max_nodes: 2}, ", "is not a plain key; merge keys", None),
         ("production: false", "production: false\n    production: true", "is given twice, first on line 4", None),
+        ("node_pools:", "one: {machine_type: a2-highgpu-8g}\n        node_pools:", "is not a field", BELOW_POOLS),
         ("name: vision", "name: true", "true is not a string", '"true"'),
         ("production: false", f"production: false{BUDGET}", "has 50, 90 twice", None),
         ("[group:vision@example.com]", "[]", "has 0 entries", None),
@@ -122,6 +124,13 @@ def test_a_mistake_is_one_finding_with_the_nearest_value(
     assert finding.nearest == nearest
     assert finding.position
     assert "None" not in str(finding)
+
+
+def test_a_missing_field_is_described(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, "    project: example-a\n", "")
+
+    assert finding.allowed
+    assert finding.allowed.startswith("the field with its value: ")
 
 
 def test_names_with_the_same_beginning_come_first(tmp_path: Path) -> None:
