@@ -130,10 +130,7 @@ class Network(PlatformComponent):
 
 
 class GkeCluster(PlatformComponent):
-    """A private GKE cluster with its subnet, its node service account and its node pools.
-
-    It can also add node pools to an existing cluster.
-    """
+    """A private GKE cluster with its subnet, node service account and node pools, or an existing one with pools."""
 
     cluster_name: pulumi.Output[str]
     """Name of the cluster in Google Cloud: the name of the environment, a dash, and the component's name."""
@@ -204,7 +201,7 @@ class FilestoreInstance(PlatformComponent):
     """A Filestore instance with one share, its snapshots and its backups."""
 
     address: pulumi.Output[str]
-    """IP address that clients mount."""
+    """Address that clients mount."""
 
     def __init__(self, name: str, args: FilestoreInstanceArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("FilestoreInstance", name, args, FilestoreInstanceArguments)
@@ -232,10 +229,7 @@ class JobSet(PlatformComponent):
 
 
 class Kueue(PlatformComponent):
-    """The Kueue controller, after JobSet, because it needs JobSet's CRD. It is protected.
-
-    Deleting it would delete its queues.
-    """
+    """The Kueue controller, after JobSet, whose CRD it needs. It is protected: its queues are deleted with it."""
 
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("Kueue", name, args, KueueArguments)
@@ -266,7 +260,7 @@ class ResourceFlavors(PlatformComponent):
     """The ResourceFlavors of a cluster's node pools, with Topologies, priorities and cohorts, after Kueue."""
 
     flavors: pulumi.Output[list[str]]
-    """Names of the flavors, once they exist. Teams have shares of flavors."""
+    """Names of the flavors, once they exist; teams have shares of them."""
 
     def __init__(self, name: str, args: ResourceFlavorsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("ResourceFlavors", name, args, ResourceFlavorsArguments)

@@ -529,8 +529,8 @@ def affected(changed: Iterable[str], head: Workspace, base: Workspace) -> Affect
 def _of_files(changed: Iterable[str], head: Workspace, base: Workspace) -> set[str]:
     """Return the stacks of changed files, the teams of changed environments, and environments that name changed teams.
 
-    An environment is affected if it names a team that is added, removed or renamed, or because it lends capacity that
-    its teams do not use.
+    An environment is affected if it names a team that is added, removed or renamed. If it lends what is promised to no
+    team, any change of its teams affects it.
     """
     folder = PurePosixPath(STACKS_FOLDER)
     paths = (PurePosixPath(path) for path in changed)
