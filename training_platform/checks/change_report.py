@@ -120,7 +120,7 @@ class AcceleratorChange(NamedTuple):
 
 
 class QuotaChange(NamedTuple):
-    """The use of a quota by all stacks of a project, and its limit."""
+    """The use of a quota by all stacks of a project, and its limit according to the work tree."""
 
     key: QuotaKey
     unit: str

@@ -248,7 +248,7 @@ def _add(resource: Resource, rights: ProjectRights) -> None:
 
 
 def _project(resource: Resource, home: str) -> str:
-    """Return the project of a resource: from its inputs or from its parent's name; ``home`` is the stack's project."""
+    """Return the project in a resource's inputs or in the name of its KMS key, otherwise ``home``, the stack's."""
     inputs = resource.inputs
     if isinstance(inputs.get("project"), str):
         return str(inputs["project"])
