@@ -6,13 +6,16 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.support.places import ROOT
 from tests.training_platform.checks.losses import BUCKET, TEAM_HEAD, committed, losses
 from tests.training_platform.checks.repository import Repository, signed
+from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.descriptions import acknowledgement
 
@@ -49,6 +52,19 @@ def acknowledge_by_old_entries(repository: Repository, *entries: tuple[str, str,
 def told(findings: list[Finding]) -> set[tuple[str, str]]:
     """Return the effects of losses, each with its resource, or its path if it has one."""
     return {(finding.rule, finding.resource or finding.path) for finding in findings}
+
+
+def test_explain_prints_an_acknowledgement_that_can_be_pasted(repository: Repository) -> None:
+    line = repository.edit("small", "{location: us-central1-a, capacity", "{location: us-central1-b, capacity")
+    place = f"{repository.path('small')}:{line}"
+
+    done = CliRunner().invoke(app, ["explain", place, "--base", "HEAD", "--root", str(repository.root)])
+
+    assert done.exit_code == 0, done.output
+    printed = done.stdout.partition("in stacks/exemptions.yaml:\n")[2]
+    entry = dedent("".join(row for row in printed.splitlines(keepends=True) if row.startswith("    ")))
+    (repository.root / "stacks" / "exemptions.yaml").write_text(signed(entry), encoding="utf-8")
+    assert losses(repository.compare(base="HEAD")) == []
 
 
 # Resources without a section.
