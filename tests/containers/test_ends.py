@@ -103,7 +103,7 @@ def test_a_program_that_does_not_exist_has_failed_at_once(submit: Submit, seen: 
     last = ended(seen, submit("", command=["no-such-program"], retries=5))
 
     assert (last.state, last.restarts) == ("failed", 0)
-    assert "no-such-program does not start: No such file or directory" in last.why
+    assert "no-such-program could not be started: No such file or directory" in last.why
 
 
 def test_a_container_that_cannot_start_has_failed_at_once(submit: Submit, seen: Callable[[str], Seen]) -> None:

@@ -133,7 +133,8 @@ def test_a_rule_that_fails_stops_the_deployment_by_its_name_and_the_others_of_it
     messages = seen.violations("mandatory")
     assert seen.code != 0
     assert any(
-        "boot-disk-type did not look at" in message and "bug of its own: KeyError" in message for message in messages
+        "boot-disk-type did not check" in message and "bug in training-platform: KeyError" in message
+        for message in messages
     )
     assert any("boot-disk-size" in message and "is 700,000 GB" in message for message in messages)
     assert "a value of the file" not in seen.text

@@ -183,7 +183,7 @@ def device(path: str) -> Attempt:
 POSING = [
     pod(
         f"have the token of {controller.name}'s metrics sent, and forge its series",
-        "is not that of a controller",
+        "must not name a controller",
         PLACES,
         labels=dict(controller.pod_labels),
     )
@@ -262,8 +262,8 @@ ACCOUNT = [
 ]
 STARVING = [
     *of_the_list("starve another team"),
-    member("start a Job past its queue", "Job", job(labels={}), "Kueue does not hold", JOBS),
-    member("start a Job that waits", "Job", job(suspend=False), "Kueue does not hold", JOBS),
+    member("start a Job past its queue", "Job", job(labels={}), "Kueue does not manage", JOBS),
+    member("start a Job that waits", "Job", job(suspend=False), "Kueue does not manage", JOBS),
     member(
         "start as a part of an admitted job",
         "Job",
@@ -298,11 +298,11 @@ STARVING = [
         "has no controller",
     ),
     pod("take GPUs without quota", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
-    pod("sit on nodes with GPUs", "may not tolerate their nodes", PLACES, tolerations=[{"operator": "Exists"}]),
+    pod("sit on nodes with GPUs", "may tolerate neither", PLACES, tolerations=[{"operator": "Exists"}]),
     *(
         pod(
             f"tolerate {row.get('key', 'everything')}",
-            "may not tolerate their nodes",
+            "may tolerate neither",
             PLACES,
             tolerations=[{**row, "operator": "Exists"}],
         )
@@ -340,7 +340,7 @@ STARVING = [
     ),
     pod(
         "sit on nodes with GPUs, as a part of an admitted job without any",
-        "may not tolerate their nodes",
+        "may tolerate neither",
         PLACES,
         labels=PODSET,
         tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}],
@@ -379,7 +379,7 @@ KEEPING = [
         "hold a Job that runs by a finalizer of claims, before deleting it",
         sized("b8"),
         {"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}},
-        "only controllers add",
+        "only controllers may add",
         OBJECTS,
     ),
     *(

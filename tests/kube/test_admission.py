@@ -51,7 +51,7 @@ def test_a_jobset_too_large_to_be_judged_is_refused_for_that(
 
     answer = server.ask("JobSet", held, MEMBER)
 
-    assert ("the job is too large to be judged" in answer) == refused
+    assert ("the job is too large to check" in answer) == refused
     assert refused or answer == ""
 
 
@@ -70,7 +70,7 @@ def _beside(**namespaces: object) -> Json:
         (({}, {"securityContext": {"privileged": True}}), "a container may not be privileged"),
         (({}, {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}), "may add only capabilities of Pod"),
         (({"nodeName": "a-node"}, {}), "nodeName may not be set"),
-        (({"tolerations": [{"operator": "Exists"}]}, {"resources": {}}), "may not tolerate their nodes"),
+        (({"tolerations": [{"operator": "Exists"}]}, {"resources": {}}), "may tolerate neither"),
         (({"affinity": _beside(namespaces=["nlp"])}, {}), "affinity may name only pods of the pod's own namespace"),
         (({"affinity": _beside(namespaceSelector={})}, {}), "affinity may name only pods of the pod's own namespace"),
     ],
@@ -193,7 +193,7 @@ def test_a_member_queues_jobs_which_controllers_make_into_more(server: Server, r
     held["spec"]["suspend"] = True
     assert server.ask("Job", job(), MEMBER) == ""
     assert server.ask("JobSet", held, MEMBER) == ""
-    assert "Kueue does not hold" in server.ask("JobSet", rendered(GPU_JOB), MEMBER)
+    assert "Kueue does not manage" in server.ask("JobSet", rendered(GPU_JOB), MEMBER)
 
     child = job(labels={}, ownerReferences=[CONTROLLER], suspend=False)
     child["spec"]["template"]["metadata"] = {"labels": PODSET}
@@ -230,7 +230,7 @@ def test_an_account_of_another_namespace_is_no_controller(server: Server) -> Non
         who = {"Impersonate-User": f"system:serviceaccount:{account}"}
         wait_for_rights(server, who)
 
-        assert "Kueue does not hold" in server.ask("Job", job(labels={}, suspend=False), who)
+        assert "Kueue does not manage" in server.ask("Job", job(labels={}, suspend=False), who)
         assert "has no controller" in server.ask("Job", job(ownerReferences=[CONTROLLER]), who)
         assert server.ask("Job", job(), who) == ""
 
@@ -275,7 +275,7 @@ def test_a_finalizer_that_is_there_may_stay_or_go(server: Server) -> None:
 
     assert server.change("Job", kept, {"metadata": {"annotations": {"note": "mine"}}}, MEMBER) == ""
     more = {"metadata": {"finalizers": ["example.com/kept", "example.com/own"]}}
-    assert "only controllers add finalizers" in server.change("Job", kept, more, MEMBER)
+    assert "only controllers may add finalizers" in server.change("Job", kept, more, MEMBER)
     assert server.change("Job", kept, {"metadata": {"finalizers": []}}, MEMBER) == ""
     server.delete("Job", kept)
 

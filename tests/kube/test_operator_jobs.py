@@ -114,7 +114,7 @@ def test_a_job_in_a_queue_is_let_in(members: Server, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pods_that_pass_for_admitted_ones_are_refused(members: Server, kind: str) -> None:
-    assert "is Kueue's to set" in members.ask(NAMES[kind], job(kind, FORGED), GRACE)
+    assert "only Kueue may set the label" in members.ask(NAMES[kind], job(kind, FORGED), GRACE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,7 +141,7 @@ def test_a_job_whose_pods_would_be_refused_is_refused(
 @pytest.mark.parametrize(
     ("spoiled", "why"),
     [
-        ({"labels": {}}, "Kueue does not hold this job"),
+        ({"labels": {}}, "Kueue does not manage this job"),
         (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": True}]},
             "has no controller",
@@ -157,7 +157,7 @@ def test_a_job_that_would_start_at_once_is_refused(members: Server, kind: str) -
     running = job(kind)
     running["spec"]["suspend"] = False
 
-    assert "Kueue does not hold this job" in members.ask(NAMES[kind], running, GRACE)
+    assert "Kueue does not manage this job" in members.ask(NAMES[kind], running, GRACE)
 
 
 def test_a_ray_job_may_carry_a_template_of_its_submitter_but_no_forged_one(members: Server) -> None:
@@ -166,7 +166,7 @@ def test_a_ray_job_may_carry_a_template_of_its_submitter_but_no_forged_one(membe
     ray_job["spec"]["submitterPodTemplate"] = POD
     assert members.ask("RayJob", ray_job, GRACE) == ""
     ray_job["spec"]["submitterPodTemplate"] = FORGED
-    assert "is Kueue's to set" in members.ask("RayJob", ray_job, GRACE)
+    assert "only Kueue may set the label" in members.ask("RayJob", ray_job, GRACE)
 
 
 TEAM = "vision"
@@ -202,8 +202,8 @@ def secret(name: str) -> Json:
 
 def test_its_job_in_the_teams_queue_is_let_in_and_no_other(agent: Server) -> None:
     assert agent.ask("Job", admitted_job(), AGENT) == ""
-    assert "Kueue does not hold this job" in agent.ask("Job", admitted_job(labels={}), AGENT)
-    assert "Kueue does not hold this job" in agent.ask("Job", admitted_job(suspend=False), AGENT)
+    assert "Kueue does not manage this job" in agent.ask("Job", admitted_job(labels={}), AGENT)
+    assert "Kueue does not manage this job" in agent.ask("Job", admitted_job(suspend=False), AGENT)
 
 
 def test_its_jobset_in_the_teams_queue_is_let_in_and_no_other(agent: Server, rendered: Callable[[str], Json]) -> None:
@@ -215,7 +215,7 @@ def test_its_jobset_in_the_teams_queue_is_let_in_and_no_other(agent: Server, ren
 
     assert agent.ask("JobSet", held, AGENT) == ""
     del held["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]
-    assert "Kueue does not hold this job" in agent.ask("JobSet", held, AGENT)
+    assert "Kueue does not manage this job" in agent.ask("JobSet", held, AGENT)
 
 
 def test_it_makes_no_pods_and_reads_no_secret_but_the_copy_of_its_key(agent: Server) -> None:

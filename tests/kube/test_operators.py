@@ -179,7 +179,7 @@ def test_a_ray_cluster_is_deleted_with_its_pods_only(operated: Operated) -> None
 
     assert "deleted with its pods" in operated.deleted(f"{RAYCLUSTERS}/rays", propagationPolicy="Orphan")
     assert "deleted with its pods" in operated.deleted(f"{RAYCLUSTERS}/rays", orphanDependents=True)
-    assert "only controllers add finalizers" in operated.changed(
+    assert "only controllers may add finalizers" in operated.changed(
         f"{RAYCLUSTERS}/rays", {"metadata": {"finalizers": ["orphan"]}}
     )
 
@@ -252,19 +252,21 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
         RAYJOBS, with_field(ray_job(), "spec.rayClusterSpec.headGroupSpec.enableIngress", True), "has no Ingress",
     ),
     "workers pass for admitted ones": (
-        RAYCLUSTERS, with_field(ray_cluster(), f"{WORKER}.template.metadata.labels", FORGED), "is Kueue's to set",
+        RAYCLUSTERS, with_field(ray_cluster(), (
+            f"{WORKER}.template.metadata.labels"
+        ), FORGED), "only Kueue may set the label",
     ),
     "a runtime's pods pass for admitted ones": (
         RUNTIMES,
         with_field(runtime(), "spec.template.spec.replicatedJobs.0.template.spec.template.metadata.labels", FORGED),
-        "is Kueue's to set",
+        "only Kueue may set the label",
     ),
     "workers choose a node": (
         RAYCLUSTERS, with_field(ray_cluster(), f"{WORKER}.template.spec.nodeName", "gpu-node"), "may not be set",
     ),
     "the head takes a GPU's node": (
         RAYCLUSTERS, with_field(ray_cluster(), f"{HEAD}.template.spec.tolerations", [{"operator": "Exists"}]),
-        "may not tolerate their nodes",
+        "may tolerate neither",
     ),
     "workers end in a year": (
         RAYCLUSTERS,
@@ -291,7 +293,7 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
     "a finalizer holds the namespace": (
         TRAINJOBS,
         with_field(train_job(), "metadata.finalizers", ["example.com/own"]),
-        "only controllers add finalizers",
+        "only controllers may add finalizers",
     ),
     "it would never start, for a field that Kueue loses": (
         TRAINJOBS,
@@ -300,7 +302,7 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
     ),
     "a TrainJob's pods pass for admitted ones": (
         TRAINJOBS, with_field(train_job(), "spec.runtimePatches", [patched({"metadata": {"labels": FORGED}})]),
-        "is Kueue's to set",
+        "only Kueue may set the label",
     ),
 }  # fmt: skip
 

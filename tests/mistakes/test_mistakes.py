@@ -90,7 +90,7 @@ def edit(root: Path, file: str, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "answer"),
     [
-        ("[{limit: 80}]", "[{limit: 24,000}]", "a comma ends the number 24, so 000 is another key"),
+        ("[{limit: 80}]", "[{limit: 24,000}]", "the comma ends the number 24, so 000 is read as another key"),
         ("[{limit: 80}]", '[{limit: "24,000"}]', "'24,000' is not an integer"),
         ('taken: "2026-11-01"', "taken: 01.11.2026", "'01.11.2026' is not a day such as 2026-11-01"),
     ],
@@ -171,7 +171,7 @@ def test_a_share_that_has_grown_is_at_fault_and_no_larger_one(root: Path) -> Non
     assert exit_code == 1
     assert answer.startswith("stacks/Pulumi.prod-nlp.yaml:9:19: shares.us-central1.a100-40.nominal_quota: ")
     promises = "of which vision 24 and nlp 16"  # readable: a list follows
-    assert f"promised 40 nvidia.com/gpu, {promises}; its pools hold 32; nlp had 8 before" in answer
+    assert f"promised 40 nvidia.com/gpu, {promises}; its pools have 32; nlp had 8 before" in answer
     assert "nlp lowered by 8 to 8, or vision lowered by 8 to 16 (stacks/Pulumi.prod-vision.yaml:9)" in answer
     assert "5 stacks: 1 error" in output or "1 stack: 1 error" in output
 

@@ -117,7 +117,7 @@ def test_a_rule_judges_an_own_resource(root: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        (", after=[api]", "", "events (gcp:pubsub/topic:Topic) has to wait for its API: after=[own.enable_api(...)]"),
+        (", after=[api]", "", "events (gcp:pubsub/topic:Topic) has to depend on its API: after=[own.enable_api(...)]"),
         ("def add_resources", "def add", "own_resources.py:1:1: has no function add_resources"),
         (
             "scope = own.scope",
@@ -156,7 +156,8 @@ def test_the_text_of_an_error_in_the_file_is_shown_on_request_alone(
     on_request = run(root, "check", "prod-vision").output + capfd.readouterr().err
 
     assert (
-        "own_resources.py:16:1: ValueError. Its text may hold a secret: TRAINING_PLATFORM_TRACEBACK=1 shows it" in shown
+        "own_resources.py:16:1: ValueError. The message may contain a secret: TRAINING_PLATFORM_TRACEBACK=1 shows it"
+        in shown
     )
     assert "hunter22" not in shown
     assert "hunter22" in on_request
@@ -219,12 +220,18 @@ def with_accident(root: Path, code: str) -> None:
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        ("os._exit(0)", "own_resources.py ends the process that plans for stack dev, so nothing is known of it."),
+        (
+            "os._exit(0)",
+            "own_resources.py ends the planning process for stack dev, so the plan of the stack is not known.",
+        ),
         (
             "sys.modules['__main__'].document_of_plan = lambda _: dict(stack=0, nodes=[dict.fromkeys(NODE)])",
-            "own_resources.py changes how plans are written: 'NoneType' object has no attribute 'items'.",
+            "own_resources.py changes the format of plans: 'NoneType' object has no attribute 'items'.",
         ),
-        ("while True: pass", "own_resources.py takes more than 2 s for stack dev, so nothing is known of it."),
+        (
+            "while True: pass",
+            "own_resources.py takes more than 2 s for stack dev, so the plan of the stack is not known.",
+        ),
     ],
 )
 def test_own_code_that_returns_no_plan_ends_a_check_with_2(
@@ -284,7 +291,7 @@ def test_a_type_without_a_document_is_counted_as_not_judged(root: Path) -> None:
     done = run(root, "check")
 
     assert done.exit_code == 0
-    assert verdict(done).endswith(f"not judged: {teams} resources of gcp:pubsub by more than names and kinds")
+    assert verdict(done).endswith(f"not judged: {teams} resources of gcp:pubsub beyond names and kinds of inputs")
 
 
 ADDED = """

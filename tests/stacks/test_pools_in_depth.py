@@ -222,7 +222,7 @@ def test_the_nearest_valid_upgrades_of_flex_start_are_words_of_the_stack_file() 
     stack = stack_of({**A100, "capacity": "flex-start", "upgrades": {"max_surge": 1}})
 
     (finding,) = [finding for finding in judged(stack) if finding.rule == "flex-start-upgrades"]
-    assert finding.nearest == "leave strategy, max_surge and max_unavailable out"
+    assert finding.nearest == "leave out strategy, max_surge and max_unavailable"
 
 
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {

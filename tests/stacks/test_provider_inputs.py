@@ -296,7 +296,7 @@ def test_blocks_of_a_list_are_merged_by_position() -> None:
 
     (pool,) = resource.inputs["resource_pools"]
     assert (pool["machine_spec"]["tpu_topology"], pool["machine_spec"]["machine_type"]) == ("2x2", "n1-standard-8")
-    with pytest.raises(PlanError, match="resource_pools has 2 entries, and the platform plans 1"):
+    with pytest.raises(PlanError, match="resource_pools has 2 entries, but the platform plans 1"):
         add_provider_inputs(resource, {"resource_pools": [{}, {}]}, ("section",), {})
 
 
@@ -340,7 +340,7 @@ def test_the_input_of_a_new_field_is_taken_from_provider_inputs_for_a_release_wi
 def test_an_input_that_a_new_field_sets_too_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NodePoolSpec, "TAKEN_OVER", {"node_config.secondary_boot_disks": "preload_images"})
 
-    with pytest.raises(PlanError, match="secondary_boot_disks is set by the field preload_images too: delete it here"):
+    with pytest.raises(PlanError, match="secondary_boot_disks is also set by the field preload_images: delete it here"):
         plan_of(disks_by_provider_inputs(field=True))
 
 

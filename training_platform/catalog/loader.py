@@ -228,7 +228,7 @@ def _sections(folder: Path) -> dict[str, Rows]:
 def _named(name: str, row: object, place: DataPosition) -> Plain:
     plain = mapping(row, place)
     if "name" in plain:
-        raise place.error("takes its name from its key, and no key 'name'")
+        raise place.error("takes its name from its key, so it must not have a key 'name'")
     return {**plain, "name": name}
 
 
@@ -237,7 +237,7 @@ def _machines(groups: Rows) -> Iterator[tuple[str, tuple[object, DataPosition]]]
     for group, (row, place) in groups.items():
         for name, fields in rows_of(group, row, place):
             if name in seen:
-                raise place.error(f"{name!r} stands under {'.'.join(seen[name].keys)} too")
+                raise place.error(f"{name!r} is also under {'.'.join(seen[name].keys)}")
             seen[name] = place
             yield name, (fields, place.at(name))
 
@@ -297,7 +297,7 @@ def check_machine(machine: MachineType, disk_types: Collection[str], place: Data
         "rdma_nics": machine.rdma_nics < machine.nics,
     }.items():
         if not right:
-            raise place.at(name).error(f"{getattr(machine, name)!r} names nothing, or does not fit the row")
+            raise place.at(name).error(f"{getattr(machine, name)!r} does not exist, or contradicts the row")
 
 
 def _sized(sizes: Sizes, vcpus: int) -> Plain:

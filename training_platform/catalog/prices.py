@@ -10,13 +10,16 @@ from training_platform.catalog.loader import default
 from training_platform.catalog.types import ChargedCapacity, MachineType, Price
 
 LEFT_OUT = (
-    "traffic", "backups", "buckets without size_gib", "claims on classes without a bound",
+    "traffic", "backups", "buckets without size_gib", "volume claims on storage classes without a limit",
     "Vertex AI's own fee and disks",
 )  # fmt: skip
 """Costs that no total includes. Every total is therefore a lower bound."""
 FRESH_DAYS = 90  # of the catalogue's prices; older ones are examples
 HOURS_OF_MONTH = 730  # as Google's pages on prices count
-EXAMPLES = f"the catalogue's prices are examples, older than {FRESH_DAYS} days; stacks/prices.yaml takes today's"
+EXAMPLES = (
+    f"the catalogue's prices are only examples, more than {FRESH_DAYS} days old; add current prices to "
+    f"stacks/prices.yaml"
+)
 LOCAL_SSD = "local SSD"  # the note of a machine's price that leaves it out
 LOCAL_SSD_SERVICE = "local-ssd"
 

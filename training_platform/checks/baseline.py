@@ -25,9 +25,9 @@ from training_platform.rules.exemptions import EXEMPTIBLE
 
 FILE = "stacks/baseline.yaml"
 _HEAD = """\
-# Findings that were known when this file was written; they are shown and do not fail a check.
-# Written by `training-platform check --write-baseline`, which also drops what is fixed. Excuse a finding for a reason
-# and until a day in exemptions.yaml instead.
+# Findings that existed when this file was written. A check reports them and does not fail because of them.
+# `training-platform check --write-baseline` writes this file, and removes findings that are fixed. To excuse a finding
+# for a reason and until a date, add an exemption to exemptions.yaml instead.
 """
 
 
@@ -35,7 +35,7 @@ class BaselineEntry(Section):
     """One known finding. All fields except ``fingerprint`` and ``since`` are for readers of the file."""
 
     fingerprint: str = Field(pattern=r"^[0-9a-f]{64}$")
-    rule: Annotated[str, OneOf("rule that can be known", EXEMPTIBLE)]
+    rule: Annotated[str, OneOf("rule whose findings a baseline may list", EXEMPTIBLE)]
     stack: str | None = None
     path: str | None = None
     resource: str | None = None
@@ -50,7 +50,7 @@ class BaselineFile(Section):
 
 BASELINE_STALE = declare(
     "baseline-stale",
-    "Find an entry of the baseline whose finding is gone.",
+    "Find a baseline entry whose finding no longer occurs.",
     ruleset="exemptions",
     severity="warning",
 )
@@ -93,8 +93,8 @@ class Baseline:
     def _stale(self, entry: BaselineEntry) -> Draft:
         subject = entry.path or entry.resource or entry.stack
         place = Anchor(stack=entry.stack, file=FILE, position=(self.places or {}).get(entry.fingerprint))
-        message = f"{entry.rule} of {subject}: is no longer found"
-        return finding(place, (), message, rule=BASELINE_STALE, allowed="delete it, or write the baseline again")
+        message = f"{entry.rule} of {subject}: the finding no longer occurs"
+        return finding(place, (), message, rule=BASELINE_STALE, allowed="delete the entry, or write the baseline again")
 
 
 def read_baseline(root: Path) -> Baseline:

@@ -40,7 +40,7 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
         custom = bool(instance.iops or instance.iops_per_tib)
         # With them a GiB has another price (Filestore pricing page, read 2026-11-22), which only own prices can have.
         if custom and name not in book.services:
-            yield Cost(unpriced=(f"{name} with IOPS of its own",))
+            yield Cost(unpriced=(f"{name} with its own IOPS",))
         else:
             yield service_cost(name, region_of(instance.location), instance.capacity_gib, instance.capacity_gib, book)
         if custom:
@@ -62,7 +62,7 @@ def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
         if mibps:
             yield service_cost("hyperdisk-ml-throughput", region, mibps, mibps, book)
         else:
-            yield Cost(unpriced=("throughput of Hyperdisk ML by default",))
+            yield Cost(unpriced=("default throughput of Hyperdisk ML",))
 
 
 def _pool(pool: ExpandedPool, book: PriceBook) -> Iterator[Cost]:

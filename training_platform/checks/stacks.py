@@ -189,7 +189,7 @@ def read_files(root: FilePath, today: date) -> Files:
     except UnreadableError as error:
         failures.append(str(error))
     spoilt = dict.fromkeys(finding.file for finding in snapshots.findings if finding.severity == "error")
-    failures += [f"{file} has errors, so what fits its limits cannot be said." for file in spoilt]
+    failures += [f"{file} has errors, so it is not known what its limits allow." for file in spoilt]
     return Files(
         workspace=workspace,
         snapshots=snapshots,
@@ -206,7 +206,7 @@ PLAN = declare(
     "Find a stack that cannot be planned. Two resources have the same type and name, resources depend on each other "
     "in a circle, or own_resources.py fails.",
     ruleset="files",
-    refused_by="Pulumi, when it registers the resources",
+    refused_by="Pulumi, when the program registers the resources",
 )
 
 
@@ -345,7 +345,7 @@ def _without_environment(workspace: Workspace, names: Collection[str], unplanned
             continue
         if home.section is None or home.name in unplanned:
             state = "is rejected" if home.section is None else "cannot be planned"
-            message = f"{home.source.file} {state}, so nothing that needs {home.name} is judged"
+            message = f"{home.source.file} {state}, so nothing that needs {home.name} is checked"
             allowed = f"a file without the errors that `check {home.name}` finds"
             yield finding(stack, ("environment",), message, rule=STACK_MODEL, allowed=allowed)
 

@@ -52,7 +52,9 @@ class Place(Section):
     """The project, environment, labels, protection and keys that all resources of an environment share."""
 
     project: ProjectId
-    environment: Name = Field(description="Environment: the start of names in Google Cloud.", examples=["dev"])
+    environment: Name = Field(
+        description="Name of the environment, with which names in Google Cloud begin.", examples=["dev"]
+    )
     team: Name | None = Field(default=None, description="Team that the resources are for; default: all teams.")
     labels: Labels = Field(
         default=NOTHING,
@@ -63,7 +65,7 @@ class Place(Section):
         default=True, description="false lets a change delete clusters, node pools, buckets and instances."
     )
     keys: dict[Region, Annotated[str, Field(pattern=KMS_KEY)]] = Field(
-        default=NOTHING, description="Keys of Cloud KMS that encrypt data, by region; default: Google's own."
+        default=NOTHING, description="Cloud KMS keys that encrypt data, keyed by region; default: Google's own keys."
     )
 
 
@@ -104,14 +106,16 @@ class NetworkArguments(Arguments):
 
     place: InPlace
     regions: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
-        description="Regions that get a NAT gateway: those with clusters.", examples=[["us-central1"]]
+        description="Regions with clusters; each gets a NAT gateway.", examples=[["us-central1"]]
     )
-    nat_addresses: int = Field(default=0, ge=0, description="Addresses that are reserved for each gateway.")
+    nat_addresses: int = Field(default=0, ge=0, description="Number of addresses to reserve for each gateway.")
     services_range: Cidr | None = Field(
-        default=None, description="Addresses for private service access; default: none.", examples=["10.90.0.0/20"]
+        default=None, description="Address range for private service access; default: none.", examples=["10.90.0.0/20"]
     )
     google_apis: Literal["private", "restricted"] | None = Field(
-        default=None, description="Addresses to which names of Google's APIs resolve in the VPC; default: public ones."
+        default=None,
+        description="Kind of addresses to which the names of Google's APIs resolve in the VPC; "
+        "default: public addresses.",
     )
 
 
@@ -119,7 +123,8 @@ class GkeClusterSpec(ClusterSpec):
     """A private GKE cluster in one region or zone, with a DNS-based control-plane endpoint."""
 
     operators: tuple[Literal["slice-controller", "ml-diagnostics"], ...] = Field(
-        default=(), description="Add-ons of GKE: the slice controller of TPU 7x, and profiles of training."
+        default=(),
+        description="GKE add-ons: the slice controller for TPU 7x, and profiling of training (ml-diagnostics).",
     )
 
 
@@ -153,11 +158,15 @@ class GkeClusterArguments(Arguments):
         examples=["projects/example-train-dev/global/networks/dev"],
     )
     service_account: Deployed = Field(
-        default=None, description="E-mail address of the account of the nodes; default: a new one with their roles."
+        default=None,
+        description="E-mail address of the nodes' service account; default: a new account with the "
+        "roles that nodes need.",
     )
-    host_project: ProjectId | None = Field(default=None, description="Project of a Shared VPC; default: the place's.")
+    host_project: ProjectId | None = Field(
+        default=None, description="Host project of a Shared VPC; default: the project of the place."
+    )
     google_groups_domain: HostName | None = Field(
-        default=None, description="Domain whose Google groups may have rights in the cluster.", examples=["example.com"]
+        default=None, description="Domain whose Google groups can get rights in the cluster.", examples=["example.com"]
     )
 
     def conflicts(self) -> Iterator[Problem]:
@@ -173,7 +182,7 @@ class NodePoolsArguments(Arguments):
     place: InPlace
     spec: PoolsSpec
     cluster: Deployed = Field(description="Name of the cluster in Google Cloud.", examples=["dev-main"])
-    service_account: Deployed = Field(description="E-mail address of the account of the nodes.")
+    service_account: Deployed = Field(description="E-mail address of the nodes' service account.")
 
 
 class FilestoreInstanceArguments(Arguments):
@@ -186,7 +195,8 @@ class FilestoreInstanceArguments(Arguments):
     )
     services_range: Deployed = Field(
         default=None,
-        description="Name of the VPC's range for private service access, if the instance joins by it.",
+        description="Name of the VPC's address range for private service access, if the instance joins the VPC that "
+        "way.",
         examples=["dev-services"],
     )
 
@@ -205,7 +215,7 @@ class KueueArguments(Arguments):
     spec: PoolsSpec
     cluster: ClusterKey
     chart: ChartOverride | None = Field(default=None, description="Another version or source of the chart.")
-    fair_sharing: bool = Field(default=True, description="Teams borrow in proportion to their weights.")
+    fair_sharing: bool = Field(default=True, description="true lets teams borrow in proportion to their weights.")
 
 
 class PrometheusArguments(Arguments):
@@ -218,7 +228,9 @@ class PrometheusArguments(Arguments):
 class HubSpec(PoolsSpec):
     """The node pools of a cluster with JupyterHub."""
 
-    notebooks: Notebooks = Field(description="The hub; the name of its Filestore instance is not read here.")
+    notebooks: Notebooks = Field(
+        description="JupyterHub. This component does not use the name of its Filestore instance."
+    )
 
 
 class JupyterHubArguments(Arguments):
@@ -229,7 +241,7 @@ class JupyterHubArguments(Arguments):
     spec: HubSpec
     cluster: ClusterKey
     home_claim: Deployed = Field(
-        description="PersistentVolumeClaim in the hub's namespace, jupyterhub, that holds all homes.",
+        description="PersistentVolumeClaim for all home directories, in the hub's namespace, jupyterhub.",
         examples=["homes"],
     )
     chart: ChartOverride | None = Field(default=None, description="Another version or source of the chart.")
@@ -243,10 +255,12 @@ class ResourceFlavorsArguments(Arguments):
     spec: PoolsSpec
     cluster: ClusterKey
     priorities: dict[Name, int] = Field(
-        default=NOTHING, description="Priorities of jobs, by name; higher first.", examples=[{"high": 1000}]
+        default=NOTHING,
+        description="Priorities of jobs, keyed by name; a higher number comes first.",
+        examples=[{"high": 1000}],
     )
     cohorts: dict[Name, CohortSpec] = Field(
-        default=NOTHING, description="Cohorts of teams, by name; default: only the cluster's."
+        default=NOTHING, description="Cohorts of teams, keyed by name; default: only the cluster's cohort."
     )
 
     def conflicts(self) -> Iterator[Problem]:
@@ -273,14 +287,16 @@ class TeamQueuesArguments(Arguments):
     cluster: ClusterKey
     namespace: Deployed = Field(description="Namespace of the team.", examples=["vision"])
     shares: dict[str, Share] = Field(
-        min_length=1, description="Shares of the team, by flavor.", examples=[{"h100": {"nominal_quota": 16}}]
+        min_length=1, description="Shares of the team, keyed by flavor.", examples=[{"h100": {"nominal_quota": 16}}]
     )
     fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
     cohort: Name | None = Field(
-        default=None, description="Cohort in which the team borrows; default: the cluster's.", examples=["research"]
+        default=None,
+        description="Cohort in which the team borrows; default: the cluster's cohort.",
+        examples=["research"],
     )
     weight: Weight = 1
-    preemption: Preemption = Field(default=Preemption(), description="Whose running jobs the team's jobs may stop.")
+    preemption: Preemption = Field(default=Preemption(), description="Running jobs that the team's jobs may preempt.")
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield an error for each share of a flavor that the cluster does not have."""
@@ -301,17 +317,17 @@ class TeamNamespaceArguments(Arguments):
     place: OfTeam
     members: Members = Field(description="IAM members of the team.", examples=[["group:vision@example.com"]])
     google_service_account: Deployed = Field(
-        description="E-mail address of the account in Google Cloud that jobs act as.",
+        description="E-mail address of the Google Cloud service account of the jobs.",
         examples=["dev-vision-jobs@example-train-dev.iam.gserviceaccount.com"],
     )
     quota: dict[str, str] = Field(
         default=NOTHING,
-        description="Limits of the namespace, the hard part of a ResourceQuota; default: nothing bounds its objects.",
+        description="Limits of the namespace, as in `hard` of a ResourceQuota; default: no limits.",
         examples=[{"requests.nvidia.com/gpu": "16"}],
     )
     egress: dict[str, Any] = Field(
         default=NOTHING,
-        description="Destinations of the team's pods, the spec of a NetworkPolicy; default: all.",
+        description="Destinations that the team's pods may connect to, as the spec of a NetworkPolicy; default: all.",
         examples=[{"policyTypes": ["Egress"]}],
     )
 
@@ -323,10 +339,12 @@ class TeamBucketArguments(Arguments):
     place: OfTeam
     spec: BucketSpec
     members: Members = Field(
-        default=(), description="IAM members of the team, who read and add objects.", examples=[["group:v@example.com"]]
+        default=(),
+        description="IAM members of the team, who may read and add objects.",
+        examples=[["group:v@example.com"]],
     )
     jobs: Deployed = Field(
-        description="E-mail address of the account of the team's jobs, which reads and writes objects.",
+        description="E-mail address of the service account of the team's jobs, which may read and write objects.",
         examples=["dev-vision-jobs@example-train-dev.iam.gserviceaccount.com"],
     )
 
@@ -339,7 +357,7 @@ class PersistentResourceArguments(Arguments):
     spec: PersistentResourceSpec
     network_attachment: Deployed = Field(
         default=None,
-        description="Network attachment through which its VMs reach a VPC; default: none.",
+        description="Network attachment through which the VMs reach a VPC; default: none.",
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
     )
 

@@ -78,12 +78,12 @@ def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
             region = region_of(data_location(spec, environment))
             if region not in regions:
                 size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"
-                charged = f"each pass over it sends {size} between regions, which is charged as egress"
+                charged = f"each time that a job reads all of it, {size} cross regions and are charged as egress"
                 consequence = charged if spec.bucket else "no cluster mounts it"
                 yield finding(
                     stack,
                     ("data_sets", name),
-                    f"is in {region}, where no node pool is: {consequence}",
+                    f"is in {region}, which has no node pool: {consequence}",
                     rule=DATA_SET_REGION,
                     allowed=enumeration(regions),
                     nearest=min(regions),
@@ -92,7 +92,7 @@ def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
 
 TEAM_UNKNOWN = declare(
     "team-unknown",
-    "Find a team that a data set, a Filestore instance or another team's bucket names and the environment lacks.",
+    "Find a team that does not exist in the environment, but that a data set, Filestore instance or bucket names.",
     ruleset="capacity",
     severity="warning",
     excuse="exemption",

@@ -72,9 +72,13 @@ def machine_named(name: str) -> MachineType:
     if len(alike := [row for row in usual if row.startswith(f"{folded}-")]) > 1:
         titles = {row: usual[row].accelerator for row in alike}
         machines = " or ".join(f"{row} ({of.title}, {usual[row].name})" for row, of in titles.items() if of)
-        raise ValueError(f"{name!r} is the beginning of several accelerators' names: write {machines}.")
+        raise ValueError(f"{name!r} matches several accelerators: write {machines}.")
     nearest = find_nearest(name, [*accelerated, *usual])
-    advice = f"Nearest: {nearest}." if nearest else f"Allowed: {', '.join(usual)}, or a machine type with one of them."
+    advice = (
+        f"Nearest: {nearest}."
+        if nearest
+        else (f"Allowed: {', '.join(usual)}, or a machine type with one of these accelerators.")
+    )
     raise ValueError(f"{name!r} is not a machine type with TPUs or GPUs. {advice}")
 
 
@@ -179,7 +183,7 @@ def _free_subnet(environments: Iterable[Environment]) -> str:
         if not any(IPv4Network(part).overlaps(other) for part in (nodes, pods, services) for other in taken):
             return f"{{nodes: {nodes}, pods: {pods}, services: {services}}}"
     raise UserError(
-        "The pool needs a cluster in its region, whose address ranges only you know: add that cluster first."
+        "The pool needs a cluster in its region. First add that cluster, since only you know its address ranges."
     )
 
 

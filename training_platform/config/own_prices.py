@@ -53,8 +53,8 @@ def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
     """
     findings: list[Finding] = []
     if (root / PULLED_FILE).exists():
-        message = "is not read any more: the command that wrote it is gone"
-        allowed = f"its read, machines and services in {FILE}; services there as the catalogue counts them"
+        message = "is no longer read: the command that wrote this file was removed"
+        allowed = f"its `read`, `machines` and `services` in {FILE}, with services in the units of the catalogue"
         place = Anchor(file=PULLED_FILE, position=Position(1, 1))
         findings = located([finding(place, (), message, rule=OWN_PRICES, severity="warning", allowed=allowed)])
     path = root / FILE

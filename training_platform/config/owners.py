@@ -19,7 +19,7 @@ from training_platform.config.workspace import Workspace
 FILE = "stacks/owners.yaml"
 OWNERS = declare(
     "owners",
-    "Find errors in the map of who reviews what, and names in it that are no team.",
+    "Find errors in the map from files to reviewers, and names in it that are not a team.",
     ruleset="files",
     refused_by="pipelines/owners.py, which writes CODEOWNERS from the file",
 )
@@ -27,8 +27,10 @@ OWNERS = declare(
 
 def _owners(value: str) -> str:
     if not value or not all(name.startswith("@") and len(name) > 1 for name in value.split()):
-        context = {"allowed": "@organisation/team of GitHub, or @group of GitLab; a Google group owns nothing there"}
-        raise PydanticCustomError("owner", f"{value!r} is no owner of files", context)
+        context = {
+            "allowed": "@organisation/team of GitHub, or @group of GitLab; a Google group cannot own files there"
+        }
+        raise PydanticCustomError("owner", f"{value!r} cannot own files", context)
     return value
 
 

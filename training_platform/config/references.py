@@ -25,22 +25,28 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Dra
             for message, allowed in missing_attachment(team, home, resource.region):
                 yield finding(stack, attachment, message, rule=STACK_MODEL, allowed=allowed)
     for name in team.data_sets.keys() & home.data_sets.keys():
-        allowed = "another name: its jobs would not know which is meant"
+        allowed = "another name, because for the team's jobs the name would be ambiguous"
         yield finding(
-            stack, ("data_sets", name), f"is a data set of {team.environment} too", rule=STACK_MODEL, allowed=allowed
+            stack,
+            ("data_sets", name),
+            f"is also the name of a data set of {team.environment}",
+            rule=STACK_MODEL,
+            allowed=allowed,
         )
     yield from _queue_references(stack, team, home)
     yield from server_references(stack, team, home)
     if team.budget and home.billing_account is None:
         message = f"needs billing_account of environment {team.environment}, which is not set"
         yield finding(
-            stack, ("budget",), message, rule=STACK_MODEL, allowed="no budget, or the environment with billing_account"
+            stack, ("budget",), message, rule=STACK_MODEL, allowed="no budget, or an environment with billing_account"
         )
     clusters = {name: home.clusters[name] for name in team.shares if name in home.clusters}
     without = [name for name, cluster in clusters.items() if not cluster.fqdn_policies]
     for number, destination in enumerate(team.egress):
         if destination.host and without:
-            message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)} in {team.environment}"
+            message = (
+                f"is a host name, which needs fqdn_policies in clusters {enumeration(without)} of {team.environment}"
+            )
             allowed = "cidr, or clusters with fqdn_policies: true"
             yield finding(stack, ("egress", number, "host"), message, rule=STACK_MODEL, allowed=allowed)
     for number, destination in enumerate(team.egress):
@@ -58,7 +64,9 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]
             yield stack.dangling(paths[name], directory.filestore, kind, home.filestore)
     # Whoever mounts the share with the homes of notebooks can read and write all of them.
     homes = {spec.notebooks.filestore: name for name, spec in home.clusters.items() if spec.notebooks}
-    taken = {name: f"holds the homes of all users of notebooks in {cluster}" for name, cluster in homes.items()}
+    taken = {
+        name: f"contains the home directories of all users of notebooks in {cluster}" for name, cluster in homes.items()
+    }
     reserved = {name: spec.team for name, spec in home.filestore.items() if spec.team not in (None, team.name)}
     of_other_teams = {name: f"belongs to team {owner}" for name, owner in reserved.items()}
     for problems in (taken, of_other_teams):
@@ -66,7 +74,7 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]
         for name, directory in team.directories.items():
             if directory.filestore in problems:
                 message = f"{directory.filestore!r} {problems[directory.filestore]}"
-                allowed = enumeration(free) or "another instance, to be declared under filestore"
+                allowed = enumeration(free) or "another instance, which you declare under filestore"
                 yield finding(
                     stack, paths[name], message, rule=STACK_MODEL, allowed=allowed, nearest=min(free, default=None)
                 )
@@ -82,7 +90,10 @@ def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Dr
     for key, data in home.data_sets.items():
         files = data.filestore
         if files and files.instance in folders and files.path.split("/")[0] == team.name and data.teams != (team.name,):
-            message = f"is the folder that data set {key} of {team.environment} is in: readers would follow its links"
+            message = (
+                f"is the folder that contains data set {key} of {team.environment}: its readers would follow links "
+                f"that the team creates"
+            )
             allowed = f"another path or instance for {key}, or only teams: [{team.name}]"
             yield finding(stack, ("directories", folders[files.instance]), message, rule=STACK_MODEL, allowed=allowed)
 
@@ -90,7 +101,7 @@ def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Dr
 def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:
     """Yield a message and the allowed values if VMs in a region cannot use an attachment of the environment."""
     if region not in home.network_attachments:
-        allowed = f"{region} under network_attachments of {team.environment}, or the full name of another"
+        allowed = f"{region} under network_attachments of {team.environment}, or the full name of another attachment"
         yield f"{team.environment} has no network attachment in {region}", allowed
     elif team.project not in (None, home.project):
         message = f"is in project {home.project}, where the Vertex AI agent of {team.project} has no role"
@@ -109,7 +120,7 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[D
         clusters: Iterable[str] = getattr(team, field_)
         for cluster in clusters:
             if cluster not in team.shares:
-                kind = "cluster that the team has a share of"
+                kind = "cluster in which the team has a share"
                 yield stack.dangling((field_, cluster), cluster, kind, team.shares)
     if home.fair_sharing and team.preemption.borrow_within_cohort != "Never":
         path: Path = ("preemption", "borrow_within_cohort")
@@ -128,7 +139,7 @@ def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]
     regions |= {("vertex", "tensorboards", number): region for number, region in enumerate(team.vertex.tensorboards)}
     for path, region in regions.items():
         if region not in home.encryption.by_region:
-            message = f"is {region}, for which encryption.keys of {team.environment} has no key"
+            message = f"is {region}, but encryption.keys of {team.environment} has no key for that region"
             allowed = enumeration(home.encryption.by_region)
             yield finding(
                 stack, path, message, rule=STACK_MODEL, allowed=allowed, nearest=min(home.encryption.by_region)
@@ -140,7 +151,7 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[D
     for cluster, servers in team.serving.items():
         path: Path = ("serving", cluster)
         if cluster not in team.shares or cluster not in home.clusters:
-            yield stack.dangling(path, cluster, "cluster that the team has a share of", team.shares)
+            yield stack.dangling(path, cluster, "cluster in which the team has a share", team.shares)
             continue
         if not home.clusters[cluster].serving:
             message = f"{cluster} of {team.environment} is not set up for model servers"
@@ -153,7 +164,7 @@ def server_references(stack: Stack, team: Team, home: Environment) -> Iterator[D
             server_path: Path = (*path, name)
             priorities = {SERVING_PRIORITY, *home.priorities}
             if server.flavor not in team.shares[cluster]:
-                kind = f"flavor that the team has a share of in {cluster}"
+                kind = f"flavor with a share of the team in {cluster}"
                 yield stack.dangling((*server_path, "flavor"), server.flavor, kind, team.shares[cluster])
             for variable, secret in server.secrets.items():
                 if (key := secret.partition(":")[0]) not in team.secrets:

@@ -33,7 +33,7 @@ EXISTING_RANGES_OVERLAP = declare(
     "existing-ranges-overlap",
     "Find two ranges of an existing VPC that overlap: of subnets and of Filestore instances in any environment.",
     ruleset="addresses",
-    source="Compute docs, subnets: ranges of one VPC are apart",
+    source="Compute docs, subnets: ranges of one VPC do not overlap",
     refused_by="Google Cloud",
     excuse="exemption",
 )
@@ -55,7 +55,7 @@ CHECKPOINTS_SHARED = declare(
     ruleset="clusters",
     severity="warning",
     source="GKE docs, multi-tier checkpointing (an excerpt, read 2026-11-23); docs/development/decisions/0019",
-    refused_by="nobody but `check`: a team could read the checkpoints of another",
+    refused_by="`check` only: without it, a team could read the checkpoints of another team",
     excuse="exemption",
 )
 _CHECKPOINTING = ("addons_config", "high_scale_checkpointing_config", "enabled")
@@ -199,8 +199,8 @@ def _misnamed_file(path: FilePath, names: Collection[str]) -> dict[str, str]:
     name = FilePath(nearest_file).name
     nearest = f" Nearest: {name}." if stack_name(FilePath(nearest_file)) and name not in names else ""
     sentence = (
-        f"{STACKS_FOLDER}/{path.name}: no stack is read from a file of this name. Allowed: "
-        f"Pulumi.<stack>.yaml, of letters, digits, dots, dashes and underscores.{nearest}"
+        f"{STACKS_FOLDER}/{path.name}: a file of this name is not read as a stack. Allowed: Pulumi.<stack>.yaml, "
+        f"with letters, digits, dots, dashes and underscores.{nearest}"
     )
     return {nearest_file: sentence}
 
@@ -212,7 +212,7 @@ def _files_in_folders(root: FilePath) -> dict[str, str]:
         if _MEANT_AS_STACK.match(path.name) and _has_stack_config(path):
             file = path.relative_to(root).as_posix()
             nearest = f"{STACKS_FOLDER}/{path.name}"
-            sentences[file] = f"{file}: no stack is read from a folder in {STACKS_FOLDER}/. Nearest: {nearest}."
+            sentences[file] = f"{file}: stack files in subfolders of {STACKS_FOLDER}/ are not read. Nearest: {nearest}."
     return sentences
 
 
@@ -254,7 +254,7 @@ def _across(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
             yield finding(
                 stack,
                 paths[-1],
-                f"and {other_places} would both be called {name!r}",
+                f"would be called {name!r}, as would {other_places}",
                 rule=STACK_MODEL,
                 allowed="another name",
             )
@@ -278,9 +278,9 @@ def _shared_checkpoints(stack: Stack, environment: Environment, workspace: Works
             value = value.get(name) if isinstance(value, Mapping) else None
         teams = [team.name for _, team, home in workspace.teams() if home is environment and key in team.shares]
         if value is True and len(teams) > 1:
-            message = f"backs up checkpoints of teams {enumeration(teams)} as one identity, in one bucket"
+            message = f"backs up the checkpoints of teams {enumeration(teams)} with one identity, to one bucket"
             path = ("clusters", key, "provider_inputs", *_CHECKPOINTING)
-            yield finding(stack, path, message, rule=CHECKPOINTS_SHARED, allowed="a cluster of one team")
+            yield finding(stack, path, message, rule=CHECKPOINTS_SHARED, allowed="a cluster for only one team")
 
 
 def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iterator[Draft]:
@@ -293,8 +293,8 @@ def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iter
     if environment.google_apis != "restricted":
         return
     for path, locations in remotes.items():
-        message = f"reads from the internet: VPC Service Controls block that in {enumeration(locations)} unless allowed"
-        allowed = "the setting vpcscConfig: ALLOW of Artifact Registry in each location, by the perimeter's owner"
+        message = f"reads from the internet, which VPC Service Controls block in {enumeration(locations)} by default"
+        allowed = "vpcscConfig: ALLOW in Artifact Registry for each location, set by the owner of the perimeter"
         yield finding(stack, path, message, rule=REPOSITORY_PERIMETER, allowed=allowed)
 
 
@@ -398,9 +398,13 @@ def _of_retirement(stack: Stack, section: Environment | Team, workspace: Workspa
         if other.team and other.team.environment == stack.name and other.retired is None
     ]
     if active:
-        message = f"ends while {enumeration(active)} in it go on"
+        message = f"retires the environment, but {enumeration(active)} in it is not retired"
         yield finding(
-            stack, ("retired",), message, rule=STACK_MODEL, allowed="teams that are retired as well, or no end"
+            stack,
+            ("retired",),
+            message,
+            rule=STACK_MODEL,
+            allowed="retirement of these teams as well, or the field left out",
         )
 
 
@@ -415,7 +419,7 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
             draft = dataclasses.replace(
                 draft,
                 message=f"{draft.message}: there is no {missing}",
-                allowed=f"{draft.allowed}, or a new one: training-platform init environment {team.environment}",
+                allowed=f"{draft.allowed}, or a new environment: training-platform init environment {team.environment}",
             )
         yield dataclasses.replace(draft, spoils=((missing,), stack.source.place(())))
         return
@@ -432,10 +436,17 @@ def _of_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
         ]
         if directory.whole_share and other_teams:
             message = (
-                f"{directory.filestore!r} is team {enumeration(other_teams)}'s as well, whose files the whole share has"
+                f"{directory.filestore!r} is also used by team {enumeration(other_teams)}, whose files are in the share"
             )
             path: Path = ("directories", name, "whole_share")
-            yield finding(stack, path, message, rule=STACK_MODEL, allowed="false, or an instance each", nearest="false")
+            yield finding(
+                stack,
+                path,
+                message,
+                rule=STACK_MODEL,
+                allowed="false, or a separate instance for each team",
+                nearest="false",
+            )
 
 
 def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft]:
@@ -443,7 +454,7 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
     beginnings = [stack.name[:index] for index, letter in enumerate(stack.name) if letter == "-"]
     named = [name for name in beginnings if name in workspace.stacks and workspace.stacks[name].environment]
     if named and team.environment not in named:
-        message = f"is {team.environment!r}, and the file's name says {named[-1]}"
+        message = f"is {team.environment!r}, but the file's name contains {named[-1]}"
         allowed = f"{named[-1]}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         all_of_it = (stack.source.place(()), stack.at(("name",)), stack.at(("shares",)))
         yield finding(
@@ -453,7 +464,7 @@ def _file_of_another(stack: Stack, team: Team, workspace: Workspace) -> Iterator
     twins = workspace.teams_called(team.name, "environment", team.environment)
     intended = team.name in (of_file, stack.name) or team.renamed_from  # only the stack may have been renamed
     if team.environment in named and not intended and len(twins) < 2:
-        message = f"is {team.name!r}, and the file's name says {of_file}"
+        message = f"is {team.name!r}, but the file's name contains {of_file}"
         allowed = f"{of_file}, or a file Pulumi.{team.environment}-{team.name}.yaml"
         spoils = (stack.source.place(()),)
         yield finding(stack, ("name",), message, rule=STACK_MODEL, allowed=allowed, nearest=of_file, spoils=spoils)
@@ -485,9 +496,9 @@ def _same_team(stack: Stack, team: Team, workspace: Workspace) -> Iterator[Draft
         return
     for other, twin in workspace.teams_called(team.name, "project", home.project):
         if other.name <= stack.name and twin.environment != team.environment:
-            message = f"stack {other.name} has a team {team.name!r} in project {home.project} too"
-            why = f"{message}: pods of both namespaces would have one workload identity"
-            allowed = "another name, or environments in projects of their own"
+            message = f"stack {other.name} also has a team {team.name!r} in project {home.project}"
+            why = f"{message}: pods of both namespaces would have the same workload identity"
+            allowed = "another name, or a separate project for each environment"
             yield finding(
                 stack, ("name",), why, rule=STACK_MODEL, allowed=allowed, nearest=f"{team.name}-{team.environment}"
             )
@@ -502,7 +513,7 @@ def _share_references(
             yield stack.dangling((*path, cluster), cluster, kind, home.clusters, rests_on=(stack.at(path),))
             continue
         if home.clusters[cluster].software.kueue == "none":
-            message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so no queue can be in it"
+            message = f"has no Kueue (software.kueue of {stack.environment_name} is none), so it cannot have queues"
             queued = [name for name, spec in home.clusters.items() if spec.software.kueue != "none"]
             yield finding(stack, (*path, cluster), message, rule=STACK_MODEL, allowed=enumeration(queued) or "no share")
             continue
@@ -528,7 +539,7 @@ def of_pool(draft: Draft, name: str, flavors_of: Iterable[Flavor]) -> Draft:
     """If an unknown flavor is the name of a node pool, return the finding with this pool's flavor as the nearest."""
     for flavor in flavors_of:
         if any(pool.name == name for pool in flavor.pools):
-            message = f"{draft.message}: a node pool of {flavor.name} has that name"
+            message = f"{draft.message}: it is the name of a node pool of flavor {flavor.name}"
             spoils = (*draft.spoils, *((*place[:-1], flavor.name) for place in draft.spoils[:1]))
             return dataclasses.replace(draft, message=message, nearest=flavor.name, spoils=spoils)
     return draft
@@ -555,4 +566,4 @@ def _refuse_unsorted(workspace: Workspace) -> None:
         if not stack.section:
             sentences += (finding.one_line for finding in stack.findings)
     if sentences:
-        raise UserError(f"it is not known where each stack belongs: {sentences[0]}")
+        raise UserError(f"it is not known to which environment each stack belongs: {sentences[0]}")

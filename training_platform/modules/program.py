@@ -81,8 +81,9 @@ def _refuse_other_values(sections: Mapping[str, Any], source: Source) -> None:
     for key, value in sections.items():
         if whole_numbers(value) != in_file.get(key):
             raise pulumi.RunError(
-                f"{source.file}: {key} is not what the file says: an environment of Pulumi ESC changes it, which "
-                "`check` does not see. Keep the section in the file, and let ESC give variables and gcp: settings."
+                f"{source.file}: {key} differs from the file, because an environment of Pulumi ESC changes it, which "
+                f"`check` cannot see. Keep the whole section in the file, and use ESC only for variables and gcp: "
+                f"settings."
             )
 
 
@@ -103,4 +104,4 @@ def _stack_file(root: FilePath, name: str) -> FilePath:
 def _refuse(findings: Iterable[Finding]) -> None:
     texts = [str(finding) for finding in findings]
     if texts:
-        raise pulumi.RunError("The stack file is not what the model takes:\n" + "\n".join(texts))
+        raise pulumi.RunError("The model rejects the stack file:\n" + "\n".join(texts))

@@ -82,8 +82,12 @@ def _refused_values(value: Any, path: Path = ()) -> Iterator[Rejection]:
         for index, item in enumerate(value):
             yield from _refused_values(item, (*path, index))
     elif _is_output(value):
-        message = "is an output, which is known only during a deployment, and it decides which resources exist. "
-        yield Rejection(dotted(path), f"{message}Allowed: a plain value, such as one of the program's configuration")
+        message = (
+            "is an output, whose value is known only during a deployment, but it determines which resources exist. "
+        )
+        yield Rejection(
+            dotted(path), f"{message}Allowed: a plain value, such as a value of the program's configuration"
+        )
     elif not isinstance(value, str | int | float | bool | None):
         message = f"is of type {type(value).__name__}"
         yield Rejection(dotted(path), f"{message}. Allowed: a string, a number, true or false, a list, a mapping")

@@ -260,7 +260,7 @@ def _each_kind_once(unjudged: Iterable[Finding]) -> Iterator[Finding]:
         message = first.message
         if alike:
             rules = enumeration({finding.rule for finding in alike})
-            message += f"; {len(alike):,} more are not judged in the same way: {rules}"
+            message += f"; {len(alike):,} more are not judged for the same reason: {rules}"
         yield replace(first, message=message)
 
 

@@ -34,22 +34,23 @@ _OF_POLICIES: Mapping[str, dict[str, dict[str, Any]]] = {
     "protection": {
         PRODUCTION: {
             "type": "boolean",
-            "description": "Whether a program that has no stack file is production: nothing in it that holds data or "
-            "jobs may be deleted by one command.",
+            "description": "Whether a program that has no stack file is production. If so, its resources with data "
+            "or jobs must not be deletable with one command.",
         }
     },
     QUOTA: {
         SNAPSHOT: {
             "type": ["string", "object"],
-            "description": "Limits of the project for a program that has no stack file: the content of a file of "
-            "stacks/quotas/, or its path from the pack's folder.",
+            "description": "Limits of the project for a program that has no stack file: the content of a file in "
+            "stacks/quotas/, or its path relative to the pack's folder.",
         }
     },
 }
 _HOUSE: dict[str, Any] = {
     "type": "boolean",
-    "description": "Whether house rules apply to a program of another project. Google Cloud accepts what they refuse: "
-    "they are a platform team's rules for its own stacks. The settings environment and production turn them on too.",
+    "description": "Whether house rules apply to a program of another project. Google Cloud accepts what these rules "
+    "refuse: they are a platform team's rules for its own stacks. The settings environment and production also turn "
+    "them on.",
 }
 _EVERYWHERE = "all"  # not a policy: the enforcement level of all policies
 _TYPES: Mapping[str, tuple[type, str]] = {
@@ -103,7 +104,7 @@ def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
         advisory = {
             "type": "array",
             "items": {"type": "string", "enum": list(ruleset.rules)},
-            "description": "Rules of this policy that advise and never stop a deployment.",
+            "description": "Rules of this policy that only advise and never stop a deployment.",
         }
         schemas[policy] = {ADVISORY_RULES: advisory, **_OF_POLICIES.get(policy, {})}
         if ruleset.house:

@@ -39,18 +39,22 @@ def quota_findings(views: Iterable[View], snapshot: Snapshot | None) -> tuple[li
     A resource without a project is counted in the project of the snapshot.
     """
     if snapshot is None:
-        return [], ["quotas are not checked: the policy quota has no setting snapshot with limits"]
+        return [], ["quotas are not checked: the policy `quota` has no setting `snapshot` with limits"]
     if snapshot.placeholder:
         return [], [f"quotas are not checked: {not_known(snapshot.project)}"]
     charges, notes = demand_of_views(views, snapshot.project)
     ledgers = project_ledgers(charges, Snapshots({snapshot.project: snapshot}))
     mine = [ledger for project, ledger in ledgers.items() if project == snapshot.project]
     sentences = [
-        f"quotas of {snapshot.project} are compared only with this stack's demand: other stacks are not counted"
+        (
+            f"the quotas of {snapshot.project} are compared only with the demand of this stack; other stacks are not "
+            f"counted"
+        )
     ]
     other_projects = [project for project in ledgers if project != snapshot.project]
     sentences += [
-        f"quotas of {project} are not checked: the snapshot is of another project" for project in other_projects
+        f"the quotas of {project} are not checked, because the snapshot is for another project"
+        for project in other_projects
     ]
     return ledger_findings(Workspace(Path()), mine, ()), [*sentences, *map(str, notes)]
 

@@ -174,7 +174,7 @@ def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, n
             value = float(row["value"][1])  # type: ignore[index]
             cluster, team, flavor = (str(labels[key]) for key in ("cluster", "cluster_queue", "flavor"))
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise UserError(f"Cloud Monitoring answers with something other than chip-hours: {row}.") from error
+            raise UserError(f"The answer of Cloud Monitoring does not contain chip-hours: {row}.") from error
         if cluster in keys and value > 0:
             hours.setdefault(team, {}).setdefault(keys[cluster], {})[flavor] = round(value, 1)
     return hours
@@ -192,16 +192,16 @@ def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
                 counted = hours[team][cluster][flavor]
                 if differ > max(part * counted, min_hours):
                     raise UserError(
-                        f"Series of what queue {team} held of {flavor} in {cluster} disagree by {differ:,.0f} of "
+                        f"Time series of the use of {flavor} by queue {team} in {cluster} differ by {differ:,.0f} of "
                         f"{counted:,.0f} chip-hours of {month}, so no ledger was written. Something other than Kueue "
-                        "writes its metric kueue_cluster_queue_resource_usage: see who has "
-                        "roles/monitoring.metricWriter in the project, such as teams with writes_metrics."
+                        f"writes Kueue's metric kueue_cluster_queue_resource_usage. Check who has "
+                        f"roles/monitoring.metricWriter in the project, such as teams with writes_metrics."
                     )
 
 
 def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetime) -> str:
     """Return the text of a usage file with new values for the months that were read."""
-    head = f"# Chip-hours by month (UTC), team, cluster and flavor. Written by `{COMMAND}`.\n"
+    head = f"# Chip-hours, keyed by month (UTC), team, cluster and flavor. Written by `{COMMAND}`.\n"
     text = f'{head}read: "{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"\nmonths:'
     rows = dict(file.months) if file else {}
     rows.update(months)
@@ -225,8 +225,8 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> list[F
 
 CHIP_HOURS = declare(
     "chip-hours",
-    "Find a team's budget of chip-hours that is nearly used (a note) or used up, and a hold on a team that has budget "
-    "again.",
+    "Find a team's budget of chip-hours that is nearly used (a note) or used up, and a hold on a team that has "
+    "budget left.",
     ruleset="files",
     severity="warning",
 )
@@ -240,8 +240,8 @@ def _drafts(workspace: Workspace, usages: Usages, today: date) -> Iterator[Draft
         wrong = file is None and team.environment in usages.files
         if team.monthly_chip_hours and not wrong and (file is None or (today - file.read.date()).days > FRESH_DAYS):
             last = f"were last read on {file.read.date()}" if file else "were never read"
-            message = f"the chip-hours of {team.environment} {last}, so what is left of this budget is not known"
-            allowed = f"a reading each night, at most {FRESH_DAYS} days old"
+            message = f"the chip-hours of {team.environment} {last}, so it is not known how much of this budget is left"
+            allowed = f"a reading every night; the last one at most {FRESH_DAYS} days old"
             path = ("monthly_chip_hours",)
             yield finding(
                 stack, path, message, rule=CHIP_HOURS_LEDGER, severity="warning", allowed=allowed, nearest=COMMAND
@@ -255,7 +255,10 @@ def _drafts(workspace: Workspace, usages: Usages, today: date) -> Iterator[Draft
             of = "chip-hours, without a budget,"
             if cluster in team.monthly_chip_hours:
                 of = f"of its {team.monthly_chip_hours[cluster]:,} chip-hours"
-            message = f"holds team {team.name} for its chip-hours, and it has used {used:,.0f} {of} of {month}"
+            message = (
+                f"holds team {team.name} because of its chip-hours, but the team has used only {used:,.0f} {of} of "
+                f"{month}"
+            )
             allowed = f"no hold; {COMMAND} prints the change"
             yield finding(stack, ("hold", cluster), message, rule=CHIP_HOURS, allowed=allowed)
 

@@ -49,7 +49,7 @@ QUOTA_NOT_COUNTED = declare(
     "Find a resource whose demand for a quota is unknown before deployment.",
     ruleset="quota",
     severity="note",
-    unjudged="resource by its quota",
+    unjudged="resource with an uncounted quota",
 )
 
 
@@ -299,5 +299,5 @@ def _without_chips(path: Path) -> bool:
 
 
 def _not_counted(view: View, field: str) -> Draft:
-    message = f"its quota is not counted: {field} is not known before deployment"
+    message = f"the quota that it needs is not counted: {field} is not known before deployment"
     return finding(view, field, message, rule=QUOTA_NOT_COUNTED)

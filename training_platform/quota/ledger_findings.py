@@ -28,8 +28,8 @@ HolderKey = tuple[QuotaKey, str, Path, str]
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
-_DISPUTED = "; Google's pages disagree whether automatic addresses of NAT count"
-_GUESS = "; the catalogue's spelling of it is not verified"
+_DISPUTED = "; Google's pages disagree on whether NAT's automatic addresses count"
+_GUESS = "; the name of this quota in the catalogue is not verified"
 
 
 def ledger_findings(
@@ -171,14 +171,14 @@ def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator
             holders=_paths(holders),
             severity="warning" if guess else "error",
             allowed="quota ids that the snapshot lists",
-            nearest=f"{_PULL} {ledger.project}, or its limit written there by hand",
+            nearest=f"{_PULL} {ledger.project}, or add its limit to the file by hand",
             rests_on=_places(workspace, stack, held.holder.path),
         )
 
 
 QUOTA_EXCEEDED = declare(
     "quota-exceeded",
-    "Find a quota that all stacks of a project together exceed.",
+    "Find a quota that the stacks of a project exceed together.",
     ruleset="quota",
     excuse="exemption",
 )
@@ -200,7 +200,7 @@ def _exceeded(
         uncertain = guess or line.disputed
         message = f"{line.key} needs {shown(line.used)}, {_of_which(line.holders, holder.stack)}"
         if line.open_request is not None:
-            message += f"; {shown(line.open_request)} requested, no limit before it is granted"
+            message += f"; {shown(line.open_request)} requested, which counts only once it is granted"
         draft = finding(
             _holder(workspace, holder.stack),
             holder.field or holder.path,
@@ -247,7 +247,7 @@ def _fitting(
         return allowed, f"boot_disk.size_gb {smaller} for {holder.label}"
     beside_it = [other for other in tightest.holders if other.holder.label != holder.label]
     beside = (
-        f" beside {beside_it[0].holder.label}, which holds {shown(beside_it[0].amount)} {tightest.unit}"
+        f" next to {beside_it[0].holder.label}, which uses {shown(beside_it[0].amount)} {tightest.unit}"
         if beside_it
         else ""
     )
@@ -293,7 +293,7 @@ SHARE_NOT_WHOLE_SLICES = declare(
     "share-not-whole-slices",
     "Find a nominal quota that is not a multiple of a slice or a VM.",
     ruleset="capacity",
-    refused_by="nobody but `check`. Kueue accepts the share, and no job can use the part of a slice or VM",
+    refused_by="`check` only. Kueue accepts the share, but no job can use the part of a slice or VM",
     excuse="exemption",
 )
 
@@ -324,7 +324,7 @@ CAPACITY_EXCEEDED = declare(
     "capacity-exceeded",
     "Find teams with promises that exceed the pools of a cluster.",
     ruleset="capacity",
-    refused_by="nobody but `check`. Kueue accepts the queues, and jobs wait for VMs that the pools cannot have",
+    refused_by="`check` only. Kueue accepts the queues, but jobs wait for VMs that the pools cannot have",
     excuse="exemption",
 )
 
@@ -344,7 +344,7 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
     cause: str | None = None
     for share in grown or enough or shares:
         holders = _of_which(line.shares, max_named=MOST_NAMED if cause else len(line.shares))
-        message = f"{promised}, {holders}; its pools hold {shown(line.capacity)}"
+        message = f"{promised}, {holders}; its pools have {shown(line.capacity)}"
         if share in grown and before:
             message += f"; {share.holder.label} had {shown(_amount_before(share, before) or 0)} before this change"
         draft = finding(
@@ -382,7 +382,7 @@ def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Worksp
     pools = ", ".join(pool.name for pool in line.flavor.pools)
     larger = f"larger pools of {line.flavor.name} ({pools})" if pools else f"pools of {line.flavor.name}"
     if line.headroom + shares[0].amount < 0:
-        return f"shares lowered by {shown(-line.headroom)} together, or {larger}"
+        return f"shares lowered by {shown(-line.headroom)} in total, or {larger}"
     ways = []
     for share in shares[:MOST_NAMED]:
         fits = _lowered(line, share)
@@ -419,15 +419,15 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Dra
     for number, pool in enumerate(notebooks.pools):
         if pool in members:
             message = (
-                f"{pool} is of {line.flavor.name}: teams were promised {shown(line.promised)} {line.resource}, and "
-                f"without what notebooks may take its pools hold {shown(line.capacity)}"
+                f"{pool} belongs to {line.flavor.name}: teams were promised {shown(line.promised)} "
+                f"{line.resource}, but the pools that notebooks cannot use have {shown(line.capacity)}"
             )
             yield finding(
                 _holder(workspace, line.environment),
                 ("clusters", line.cluster, "notebooks", "pools", number),
                 message,
                 rule=NOTEBOOK_POOL_PROMISED,
-                allowed="a pool that no team was promised, or notebooks.teams, which ask the queue",
+                allowed="a pool that is promised to no team, or notebooks.teams, whose notebooks use the queue",
             )
 
 
@@ -453,9 +453,9 @@ def file_findings(lines: Iterable[FileLine], workspace: Workspace, before: Works
 
 FILE_CAPACITY_EXCEEDED = declare(
     "file-capacity-exceeded",
-    "Find directories promised more than an instance holds.",
+    "Find directories whose promised sizes exceed the capacity of an instance.",
     ruleset="capacity",
-    refused_by="nobody but `check`. Filestore refuses writes once the instance is full",
+    refused_by="`check` only. Filestore refuses writes once the instance is full",
     excuse="exemption",
 )
 
@@ -463,12 +463,12 @@ FILE_CAPACITY_EXCEEDED = declare(
 def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Draft:
     fits = max(0, int(line.headroom + share.amount))
     message = (
-        f"{line.instance} of {line.environment} holds {shown(line.capacity)} GiB and is promised "
-        f"{shown(line.promised)}, {_of_which(line.shares)}"
+        f"{line.instance} of {line.environment} has {shown(line.capacity)} GiB, but {shown(line.promised)} are "
+        f"promised, {_of_which(line.shares)}"
     )
-    allowed = f"at most {shown(fits)} besides the others"
+    allowed = f"at most {shown(fits)} in addition to the others"
     if line.grows_to is not None and line.grows_to >= line.promised:
-        allowed += f"; or capacity_gib of {line.instance}, up to {shown(line.grows_to)}"
+        allowed += f"; or a larger capacity_gib of {line.instance}, up to {shown(line.grows_to)}"
     return finding(
         _holder(workspace, share.holder.stack),
         share.holder.field,
@@ -484,8 +484,8 @@ def _over_files(line: FileLine, share: Held, workspace: Workspace) -> Draft:
 
 def _shrunk(line: FileLine, before: FileLine, workspace: Workspace) -> Draft:
     message = (
-        f"{line.instance} of {line.environment} holds {shown(line.capacity)} GiB, held {shown(before.capacity)} before "
-        f"this change, and is promised {shown(line.promised)}, {_of_which(line.shares)}"
+        f"{line.instance} of {line.environment} has {shown(line.capacity)} GiB ({shown(before.capacity)} before this "
+        f"change), but {shown(line.promised)} are promised, {_of_which(line.shares)}"
     )
     return finding(
         _holder(workspace, line.environment),
@@ -494,7 +494,7 @@ def _shrunk(line: FileLine, before: FileLine, workspace: Workspace) -> Draft:
         rule=FILE_CAPACITY_EXCEEDED,
         amount=line.promised,
         holders=_paths(line.shares),
-        allowed=f"at least {shown(line.promised)}, or less for the directories",
+        allowed=f"at least {shown(line.promised)}, or smaller directories",
         rests_on=_places(workspace, line.environment, promised_of(line.instance)),
     )
 
@@ -524,7 +524,7 @@ def _of_which(holders: tuple[Held, ...], stack: str | None = None, max_named: in
         for held in holders[:max_named]
     ]
     if len(holders) == 1:
-        return f"all of it by {names[0]}"
+        return f"all of it for {names[0]}"
     parts = [f"{name} {shown(held.amount)}" for name, held in zip(names, holders, strict=False)]
     if unnamed := holders[max_named:]:
         parts.append(f"{len(unnamed):,} more {shown(sum(held.amount for held in unnamed))}")

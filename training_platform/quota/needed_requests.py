@@ -117,7 +117,7 @@ def request_lines(plan: ProjectRequests) -> list[str]:
     """Return the YAML lines for a stack file, without the section's indentation; empty if all stacks fit."""
     if not plan.needed or plan.environment is None:
         return []
-    contact = _contact(plan.environment) or '""  # whom Google may ask'
+    contact = _contact(plan.environment) or '""  # whom Google may contact'
     entries = [line for need in plan.needed for line in _entry_lines(need, contact, None)]
     return [f"{_KEY}:", *(f"  {line}" for line in entries)]
 
@@ -159,7 +159,9 @@ def with_requests(
         )
     contact = contact or _contact(plan.environment)
     if contact is None:
-        raise UserError(f"{plan.stack.source.file} has no alerts.emails: say whom Google may ask, with --contact.")
+        raise UserError(
+            f"{plan.stack.source.file} has no alerts.emails: give an address for Google's questions with --contact."
+        )
     file = plan.stack.source.file
     path = (*plan.stack.below, _KEY)
     old = value_at(parse_source(text, file).value, path) or {}

@@ -60,12 +60,12 @@ class Overview:
                 continue
             days = ledger.snapshot.age(self.today)
             if days > FRESH_DAYS:
-                yield f"{ledger.project}: its limits were read {days} days ago, and may have changed since"
+                yield f"{ledger.project}: its limits were read {days} days ago and may have changed since then"
             missing = sorted({line.key.quota_id for line in ledger.lines if line.limit is None})
             if missing:
                 yield f"{ledger.project}: its snapshot does not list {enumeration(missing)}"
         if self.ledgers:
-            yield "a snapshot contains limits only, neither current use nor whether machines are available"
+            yield "a snapshot contains only limits, not the current use or the availability of machines"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def read_overview(root: FilePath, today: date) -> Overview:
     for stack in workspace.stacks.values():
         if stack.section is None:
             errors = [finding.one_line for finding in stack.findings if finding.severity == "error"]
-            not_counted += errors or [f"{stack.source.file} says neither environment nor team"]
+            not_counted += errors or [f"{stack.source.file} has neither an environment nor a team section"]
     not_counted += [finding.one_line for finding in snapshots.findings if finding.severity == "error"]
     return Overview(
         today=today,
@@ -193,4 +193,4 @@ def _check(overview: Overview, selection: Selection) -> None:
             if name not in names:
                 nearest = find_nearest(name, names)
                 hint = f"Nearest: {nearest}." if nearest else f"There are: {enumeration(names)}."
-                raise UserError(f"No stack holds anything of {option} {name!r}. {hint}")
+                raise UserError(f"No stack needs quota of {option} {name!r}. {hint}")

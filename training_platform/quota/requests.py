@@ -20,7 +20,7 @@ from training_platform.quota.snapshot import FOLDER, Snapshot
 
 QUOTA_REQUEST = declare(
     "quota-request",
-    "Find a request for a limit that Google would refuse or that is too low.",
+    "Find a quota request that Google would refuse or that is too low.",
     ruleset="quota",
     excuse="exemption",
 )
@@ -79,7 +79,7 @@ def request_findings(ledgers: Iterable[ProjectLedger], workspace: Workspace) -> 
         first = seen.setdefault(request.key, request)
         if first is not request:
             where = first.name if first.stack is request.stack else f"{first.name} of {first.stack.name}"
-            message = f"asks for what {where} asks for: {request.key}"
+            message = f"requests the same limit as {where}: {request.key}"
             drafts.append(finding(request, (), message, rule=QUOTA_REQUEST, allowed="one request for each limit"))
         ledger = by_project.get(request.key.project)
         snapshot = ledger.snapshot if ledger else None
@@ -112,7 +112,7 @@ def _wrong_dimensions(request: StackRequest, quota: KnownQuota) -> Iterator[Draf
     for name, value in request.request.dimensions.items():
         if name not in names:
             message = f"{name!r} is not a dimension of {quota_id}"
-            allowed = enumeration(names) or "none: it is counted for the whole project"
+            allowed = enumeration(names) or "none: the quota is counted for the whole project"
             yield finding(
                 request,
                 ("dimensions", name),
@@ -135,7 +135,7 @@ def _wrong_dimensions(request: StackRequest, quota: KnownQuota) -> Iterator[Draf
             )
     for name in names:
         if name not in request.request.dimensions:
-            message = f"does not say which {name}: {quota_id} is counted by {' and '.join(names)}"
+            message = f"has no {name}: {quota_id} is counted per {' and '.join(names)}"
             yield finding(request, ("dimensions",), message, rule=QUOTA_REQUEST, allowed=f"{name}: NAME")
 
 
@@ -144,7 +144,7 @@ def _amount(request: StackRequest, ledger: ProjectLedger | None, snapshot: Snaps
     limit = snapshot.limit(request.key) if snapshot else None
     if line and request.value < line.used:
         needed = str(math.ceil(line.used))
-        message = f"asks for {shown(request.value)} {line.unit}, and the stacks need {shown(line.used)}"
+        message = f"requests {shown(request.value)} {line.unit}, but the stacks need {shown(line.used)}"
         yield finding(request, ("value",), message, rule=QUOTA_REQUEST, allowed=f"at least {needed}", nearest=needed)
     elif limit is not None and request.request.ignore_safety_check != _CHECK:
         minimum = limit if math.isinf(limit) else limit * (100 - LARGEST_DECREASE) / 100

@@ -40,7 +40,7 @@ RESERVATION_EXCEEDED = declare(
     "reservation-exceeded",
     "Find pools that together have more chips than their reservation.",
     ruleset="capacity",
-    refused_by="nobody but `check`. GKE creates the pools, and the VMs that the reservation lacks never start",
+    refused_by="`check` only. GKE creates the pools, but VMs for which the reservation has no room never start",
     excuse="exemption",
 )
 
@@ -76,7 +76,10 @@ def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
 def _two_sizes(name: str, members: Sequence[_Consumer]) -> Draft:
     first, *other_members = [member for member in members if member.size is not None]
     other = next(member for member in other_members if member.size != first.size)
-    message = f"is {other.size:,}, and reservation {name} has {first.size:,} at {first.stack.place(first.reservation)}"
+    message = (
+        f"is {other.size:,}, but {first.stack.place(first.reservation)} has {first.size:,} for the same reservation, "
+        f"{name}"
+    )
     return finding(
         other.stack,
         (*other.reservation, "chips"),
@@ -97,8 +100,8 @@ def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator
     fitting = {member.label: _fitting(member, size - promised + member.pool.max_chips) for member in by_size}
     member = next((row for row in by_size if fitting[row.label]), by_size[0])
     fits = fitting[member.label]
-    message = f"{subject} has {size:,} chips, and its pools have {promised:,}: {_amounts(members)}"
-    allowed = f"at most {fits:,} besides the others" if fits else "smaller pools"
+    message = f"{subject} has {size:,} chips, but its pools need {promised:,}: {_amounts(members)}"
+    allowed = f"at most {fits:,} in addition to the others" if fits else "smaller pools"
     yield finding(
         member.stack,
         (*member.pool.path, member.field),
@@ -122,7 +125,7 @@ def _fitting(member: _Consumer, chips: int) -> int:
 def _unknown_size(subject: str, members: Sequence[_Consumer]) -> Draft:
     last = members[-1]
     promised = sum(member.pool.max_chips for member in members)
-    message = f"{subject} has an unknown size, and its pools have {promised:,} chips: {_amounts(members)}"
+    message = f"the size of {subject} is unknown; its pools need {promised:,} chips: {_amounts(members)}"
     return finding(
         last.stack,
         last.reservation,
@@ -130,7 +133,7 @@ def _unknown_size(subject: str, members: Sequence[_Consumer]) -> Draft:
         rule=RESERVATION_EXCEEDED,
         severity="note",
         unjudged="reservation of unknown size",
-        allowed="the field chips of the reservation, in one of them",
+        allowed="the field `chips` in the reservation of one of these pools",
         rests_on=_others(last, members),
     )
 
@@ -138,8 +141,8 @@ def _unknown_size(subject: str, members: Sequence[_Consumer]) -> Draft:
 def _two_zones(name: str, member: _Consumer, first: _Consumer) -> Draft:
     zones = [row.pool.zone or row.pool.region for row in (member, first)]
     message = (
-        f"{name} is in {zones[0]} here and in {zones[1]} for {first.label}: a reservation is in one zone, so there are "
-        "two of that name, or one pool is in the wrong zone"
+        f"{name} is in {zones[0]} here and in {zones[1]} for {first.label}: a reservation is in only one zone, so "
+        f"there are two reservations of that name, or one pool is in the wrong zone"
     )
     return finding(
         member.stack,
@@ -147,8 +150,8 @@ def _two_zones(name: str, member: _Consumer, first: _Consumer) -> Draft:
         message,
         rule=RESERVATION_EXCEEDED,
         severity="note",
-        unjudged="reservation by its zone",
-        allowed="a name for each reservation",
+        unjudged="reservation of unclear zone",
+        allowed="a different name for each reservation",
         rests_on=_others(first, [member]),
     )
 
@@ -161,8 +164,8 @@ def _of_classes(stack: Stack, environment: Environment) -> Iterator[Draft]:
             for number, priority in enumerate(compute_class.priorities):
                 if priority.reservation and priority.names_reservation:
                     message = (
-                        f"no rule judges whether reservation {priority.reservation.name} has room: the pools of a "
-                        "compute class have no maximum"
+                        f"no rule checks whether reservation {priority.reservation.name} has enough VMs, because the "
+                        f"pools of a compute class have no maximum"
                     )
                     yield finding(
                         stack,

@@ -44,13 +44,17 @@ class Limit(Section):
     limit: int = Field(ge=-1, description="-1 is unlimited.", examples=[64])
     region: Dimension | None = None
     zone: Dimension | None = None
-    unit: str | None = Field(default=None, description="What one counts, such as GB; the catalogue knows it anyway.")
+    unit: str | None = Field(
+        default=None,
+        description="Unit of the limit, such as GB. The catalogue contains the "
+        "unit as well, so this field is optional.",
+    )
 
     @field_validator("region", "zone", "unit", mode="before")
     @classmethod
     def _refuse_empty(cls, value: object) -> object:
         if value is None:  # defaults are not validated, so the key was written without a value
-            raise PydanticCustomError("empty", "says nothing", {"allowed": "a text, or no such key"})
+            raise PydanticCustomError("empty", "has no value", {"allowed": "a string, or the field left out"})
         return value
 
     @property
@@ -82,13 +86,14 @@ class SnapshotFile(Section):
     """The content of a snapshot file."""
 
     project: ProjectId
-    taken: date = Field(description="Day on which the limits were read.", examples=["2026-11-01"])
+    taken: date = Field(description="Date on which the limits were read.", examples=["2026-11-01"])
     placeholder: bool = Field(
         default=False,
-        description="`quota init` wrote these amounts, and Google Cloud was not asked: nothing is compared with them.",
+        description="true if `quota init` wrote these amounts without reading the limits from Google Cloud. Nothing "
+        "is compared with them.",
     )
     limits: dict[ServiceName, dict[QuotaIdName, tuple[Limit, ...]]] = Field(
-        description="Limits by service and quota id, a row for each place or other dimension."
+        description="Limits, keyed by service and quota id, with one row for each location or other dimension."
     )
 
 
@@ -180,7 +185,7 @@ def read_snapshots(root: FilePath, today: date) -> Snapshots:
 
 def not_known(project: str) -> str:
     """Return a sentence about a project whose limits have not been read yet."""
-    return f"limits of {project} are not known yet; training-platform quota pull {project} reads them"
+    return f"the limits of {project} are not known yet; `training-platform quota pull {project}` reads them"
 
 
 QUOTA_SNAPSHOT = declare(
@@ -217,7 +222,7 @@ def _age(snapshot: Snapshot, today: date) -> Iterator[Draft]:
             source, ("taken",), f"is later than today, {today}", rule=QUOTA_SNAPSHOT, allowed="the day of the reading"
         )
     elif days > FRESH_DAYS:
-        message = f"is {days} days ago; limits may have changed since"
+        message = f"is {days} days ago; the limits may have changed since then"
         nearest = f"training-platform quota pull {snapshot.project}"
         allowed = f"at most {FRESH_DAYS} days"
         yield finding(source, ("taken",), message, rule=QUOTA_SNAPSHOT_AGE, allowed=allowed, nearest=nearest)
@@ -238,7 +243,7 @@ def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[
     findings = [*source.findings, *rejected]
     named = source.value.get("project") if isinstance(source.value, dict) else None
     if isinstance(named, str) and named != project and not any(finding.path == "project" for finding in rejected):
-        message = f"is {named!r} in a file that is called after {project!r}"
+        message = f"is {named!r}, but the file is named after {project!r}"
         draft = finding(source, ("project",), message, rule=QUOTA_SNAPSHOT, allowed=project, nearest=project)
         findings += located([draft])
     for service, quotas in _mapping(_mapping(source.value).get("limits")).items():
@@ -260,7 +265,7 @@ def _misspelt(finding: Finding) -> Finding:
     nearest = find_nearest(name, Limit.model_fields) if is_field_of_row else None
     if nearest is None or name in Limit.model_fields:
         return finding
-    message = "is not a field of a limit, nor is its value that of a dimension, which is a text"
+    message = "is neither a field of a limit nor a dimension: the value of a dimension is a string"
     allowed = f"{', '.join(Limit.model_fields)}, or a dimension such as gpu_family"
     return dataclasses.replace(finding, message=message, allowed=allowed, nearest=nearest)
 
@@ -324,7 +329,7 @@ def _dimension_findings(row: Limit, quota: KnownQuota, source: Source, path: Pat
     for name in row.other_dimensions:
         if name not in quota.dimensions:
             message = f"{name!r} is not a dimension of {path[-2]} in the catalogue, so nothing is charged to this row"
-            allowed = enumeration(quota.dimensions) or "no dimension beside its place"
+            allowed = enumeration(quota.dimensions) or "no dimension except the location"
             nearest = find_nearest(name, {*quota.dimensions, quota.per} - {"project"})
             yield finding(
                 source,
@@ -342,7 +347,7 @@ def _place_findings(row: Limit, quota: KnownQuota | None, source: Source, path: 
     for name, place in places.items():
         names = REGIONS if name == "region" else ZONES
         if quota and quota.per != name:
-            counted = "for the whole project" if quota.per == "project" else f"by {quota.per}"
+            counted = "for the whole project" if quota.per == "project" else f"per {quota.per}"
             message = f"{path[-2]} is counted {counted}"
             yield finding(source, (*path, name), message, rule=QUOTA_SNAPSHOT, allowed=f"no {name} here")
         elif place not in (OTHERS, *names):
@@ -359,8 +364,8 @@ def _place_findings(row: Limit, quota: KnownQuota | None, source: Source, path: 
                 severity="warning",
             )
     if quota and quota.per != "project" and not places and row.limit > 0:
-        message = f"names no {quota.per}, and {path[-2]} is counted by {quota.per}"
-        allowed = f"a {quota.per}, or {OTHERS} for every one that no other row names"
+        message = f"has no {quota.per}, but {path[-2]} is counted per {quota.per}"
+        allowed = f"a {quota.per}, or {OTHERS} for each {quota.per} without a row of its own"
         yield finding(source, path, message, rule=QUOTA_SNAPSHOT, allowed=allowed, nearest=f"{quota.per}: {OTHERS}")
 
 
@@ -369,15 +374,15 @@ SCHEMA_LINE = "# yaml-language-server: $schema=./quotas.schema.json"
 
 _HEAD = f"""\
 {SCHEMA_LINE}
-# Placeholders: the amounts that stacks and jobs need. Google Cloud was not asked for the limits of the project, so
-# nothing is compared with these. `training-platform quota pull` replaces this file by the limits; if you write them
+# Placeholders: the amounts that stacks and jobs need. The limits of the project were not read from Google Cloud, so
+# nothing is compared with these amounts. `training-platform quota pull` writes the limits to this file. If you add them
 # here by hand, remove the line `placeholder`.
 """
 _UNMARKED_HEAD = f"{SCHEMA_LINE}\n# Written without looking at Google Cloud:"  # before files had a mark
 _MEANINGS = {
-    "region": f"The region that the limit is for; {OTHERS}: every one that no other row names.",
-    "zone": f"The zone that the limit is for; {OTHERS}: every one that no other row names.",
-    "unit": "What one counts; the catalogue knows it, and a check holds this against it.",
+    "region": f"The region of the limit; {OTHERS}: every region without a row of its own.",
+    "zone": f"The zone of the limit; {OTHERS}: every zone without a row of its own.",
+    "unit": "Unit of the limit. `check` compares it with the unit in the catalogue.",
 }
 
 

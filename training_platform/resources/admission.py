@@ -128,7 +128,7 @@ JobSet's webhook refuses to change the size unless a feature gate allows it.
 
 _MANY_PAIRS = f"{pairs_in_template()} > {MOST_PAIRS // 20}"
 _TOO_LARGE = {
-    "the job is too large to be judged: its pod templates need fewer containers, mounts or volumes": "variables.small"
+    "the job is too large to check: its pod templates must have fewer containers, mounts or volumes": "variables.small"
 }
 
 
@@ -149,10 +149,10 @@ def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[s
     if suspends:
         same_size = " && ".join(f"object.{size} == oldObject.{size}" for size in sizes) or "true"
         held = {
-            "a job that runs keeps its size: suspend it first, and Kueue counts it again": (
+            "a running job keeps its size: suspend it first, so that Kueue counts it again": (
                 f"{_CREATED} || {suspended} || {was_suspended} || ({same_size})"
             ),
-            "Kueue does not hold this job: it has no queue, or is not suspended": (
+            "Kueue does not manage this job: it has no queue, or is not suspended": (
                 f"!({_CREATED}) || ({suspended} && {queued})"
             ),
             "only Kueue starts a job, and only in its queue": (
@@ -160,16 +160,16 @@ def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[s
             ),
         }
     else:
-        held = {"Kueue does not hold this job: it has no queue": queued}
+        held = {"Kueue does not manage this job: it has no queue": queued}
     return {
-        "a job that a person makes has no controller: it would pass for a part of an admitted one": (
+        "a job that a person creates must have no controller: it would pass as a part of an admitted job": (
             f"{_CREATED} ? !{_is_controlled('object')} : {_owners('object')} == {_owners('oldObject')}"
         ),
         "a part of an admitted job is changed by its controller alone": (  # readable: deployed as it is
             f"{_CREATED} || !{_is_controlled('oldObject')} || ({same_part})"
         ),
         **held,
-        f"{RUN_LABEL} is missing, or above the namespace's limit of a run": (
+        f"{RUN_LABEL} is missing, or above the namespace's limit for a run": (
             f"{_RUN_LIMIT} == '' || ({_RUN}.matches('^[1-9][0-9]{{0,8}}$') && int({_RUN}) <= int({_RUN_LIMIT}))"
         ),
     }
@@ -191,8 +191,8 @@ def _template_validations(templates: Templates, bounds: Bounds, of_pods: Mapping
         return f"!({templates('object', condition)})"
 
     return {
-        f"the label {PODSET_LABEL} on pods is Kueue's to set": _set_by_controllers(PODSET_LABEL, templates),
-        f"the label {JOB_KEY} on pods is JobSet's to set": _set_by_controllers(JOB_KEY, templates),
+        f"only Kueue may set the label {PODSET_LABEL} on pods": _set_by_controllers(PODSET_LABEL, templates),
+        f"only JobSet may set the label {JOB_KEY} on pods": _set_by_controllers(JOB_KEY, templates),
         f"pods end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no_template(
             f"t.?spec.?terminationGracePeriodSeconds.orValue(0) > {bounds.grace_seconds}"
         ),
@@ -200,7 +200,7 @@ def _template_validations(templates: Templates, bounds: Bounds, of_pods: Mapping
             f"object.metadata.?labels[?{literal(PRIORITY_LABEL)}].orValue('') in {literal(names)} && "
             + no_template(f"!(t.?spec.?priorityClassName.orValue('') in {literal(names)})")
         ),
-        "pods have no finalizers but those of controllers: they would hold the namespace": no_template(
+        "only controllers may add finalizers to pods: others would block the deletion of the namespace": no_template(
             "t.?metadata.?finalizers.orValue([]).size() > 0"
         ),
         **{message: f"!variables.small || {no_template(f'!({condition})')}" for message, condition in of_pods.items()},
@@ -245,9 +245,8 @@ def objects(kinds: Sequence[OperatorJob]) -> Policy:
         ],
         conditions=[FROM_PEOPLE],
         validations={
-            "only controllers add finalizers: one that nobody removes holds the object and its namespace": (
-                f"{_finalizers('object')}.all(f, ({of_claims}) || f in ({before}))"
-            ),
+            "only controllers may add finalizers: one that is never removed blocks the deletion of the object and "
+            "its namespace": (f"{_finalizers('object')}.all(f, ({of_claims}) || f in ({before}))"),
             _NO_ACCOUNT_KEY: "object.?type.orValue('') != 'kubernetes.io/service-account-token'",
         },
     )

@@ -80,7 +80,7 @@ class EnvironmentOutputs(_Outputs):
         """Raise OutputsError unless Google API names resolve to the only address range that policies open to pods."""
         if self.google_apis != addresses:
             raise OutputsError(
-                f"Stack {self.environment} is deployed without names of Google's APIs that lead to {addresses}: "
+                f"Stack {self.environment} is deployed without DNS names of Google's APIs that resolve to {addresses}: "
                 f"{_deploy(self.environment)}"
             )
 
@@ -103,4 +103,4 @@ def parse_outputs(environment: str, outputs: Mapping[str, Any]) -> EnvironmentOu
 
 
 def _deploy(environment: str) -> str:
-    return f"run `pulumi up -s {environment}` first."
+    return f"first run `pulumi up -s {environment}`."

@@ -83,7 +83,7 @@ def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, net
         project=scope.project,
         name=cloud_name(scope, cluster, f"{vpc.name}-internal"),  # Pulumi's name could be too long
         network=network,
-        description=f"GPUs of cluster {cluster} among each other",
+        description=f"Traffic between GPUs of cluster {cluster}",
         direction="INGRESS",
         source_ranges=[nic.cidr for nic in vpc.nics],
         allows=[allowed(protocol) for protocol in PROTOCOLS],

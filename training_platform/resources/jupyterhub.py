@@ -344,7 +344,7 @@ def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: N
 def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[str, str], namespace: Resource) -> None:
     """Add the service account with which notebooks that belong to no team read buckets. It has no other permissions."""
     name = f"{into.name}-reader"
-    title = f"Notebooks of everybody in {cluster_name} of {scope.prefix}"
+    title = f"Notebooks outside of teams in {cluster_name} of {scope.prefix}"
     account = into.add(service_account(f"{name}-account", scope, reader_account_id(scope, cluster_name), title))
     pods = kubernetes_object(
         SERVICE_ACCOUNT_OBJECT,

@@ -62,7 +62,7 @@ def download(uri: str) -> Path:
     file = Path(tempfile.mkdtemp()) / Path(name).name
     content = call(url, authorized())
     if not hashlib.sha256(content).hexdigest().startswith(uri.split("/")[-2]):
-        raise SystemExit(f"launch: {uri} is not what job submit packed: its digest is another")
+        raise SystemExit(f"launch: {uri} is not the file that job submit uploaded: its digest differs")
     file.write_bytes(content)
     return file
 
@@ -77,7 +77,7 @@ def enter(folder: str) -> None:
         for member in archive:
             name = PurePosixPath(member.name)
             if not member.isfile() or name.is_absolute() or ".." in name.parts:
-                raise SystemExit(f"launch: {folder} has {member.name}, which is no file inside its folder")
+                raise SystemExit(f"launch: {folder} has {member.name}, which is not a file inside its folder")
         archive.extractall(file.parent)  # noqa: S202 # files inside the folder alone
         os.chdir(file.parent / archive.getnames()[0].partition("/")[0])
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(Path.cwd()), os.environ.get("PYTHONPATH"))))
@@ -103,7 +103,7 @@ def tell(topic: str, message: dict[str, object]) -> None:
     try:
         call(f"{PUBSUB}/{topic}:publish", authorized(), json.dumps({"messages": [{"data": data}]}).encode())
     except OSError as error:
-        print(f"launch: {topic} was not told: {error}", file=sys.stderr)
+        print(f"launch: no message was sent to {topic}: {error}", file=sys.stderr)
 
 
 def place() -> tuple[int, list[str]]:
@@ -142,7 +142,7 @@ def source(script: str) -> None:
         shell = ["bash", "-c", 'set -a && . "$0" >&2 && env -0', script]
         rows = subprocess.run(shell, check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"launch: {script} was not read: {error}", file=sys.stderr)
+        print(f"launch: {script} could not be read: {error}", file=sys.stderr)
         return
     for row in rows:
         if "=" in row:
@@ -163,7 +163,7 @@ def run(command: list[str], restarts: int, codes: list[int]) -> int:
         try:
             child = subprocess.Popen(command, start_new_session=True)
         except OSError as error:
-            print(f"launch: {command[0]} does not start: {error.strerror}", file=sys.stderr)
+            print(f"launch: {command[0]} could not be started: {error.strerror}", file=sys.stderr)
             return 127 if isinstance(error, FileNotFoundError) else 126
 
         def end(number: int, _frame: object, child: subprocess.Popen[bytes] = child) -> None:
@@ -181,7 +181,11 @@ def run(command: list[str], restarts: int, codes: list[int]) -> int:
             os.killpg(child.pid, signal.SIGKILL)  # processes that it left behind hold accelerators and ports
         if not code or signals or started > restarts or (codes and code not in codes):
             break
-        print(f"launch: ended with {code}, starts again ({started} of {restarts})", file=sys.stderr, flush=True)
+        print(
+            f"launch: the program ended with {code} and is restarted ({started} of {restarts})",
+            file=sys.stderr,
+            flush=True,
+        )
     return 128 + signals[0] if signals and not code else code
 
 

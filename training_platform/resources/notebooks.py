@@ -61,8 +61,8 @@ def team_profiles(
         profile["display_name"] += f", {team}"
         profile["slug"] = f"team-{team}-{profile['slug']}"
         profile["description"] += (
-            f" On the share of {team}: it waits for quota, ends when jobs of the team need its accelerators, and after "
-            f"{notebooks.idle_minutes} idle minutes."
+            f" Uses the share of {team}: the notebook waits for quota, and ends when jobs of the team need its "
+            f"accelerators or after {notebooks.idle_minutes} idle minutes."
         )
         reachable = {key: data for key, data in data_sets.items() if data.zone in (None, pool.zone)}
         profile["kubespawner_override"] |= in_namespace(notebooks, team, reachable)
@@ -151,7 +151,7 @@ def _cpu_profile() -> Profile:
     return {
         "display_name": "CPU",
         "slug": "cpu",
-        "description": "Up to 4 cores and 8 GB of memory, at once.",
+        "description": "Up to 4 cores and 8 GB of memory; starts at once.",
         "default": True,
         "kubespawner_override": {"cpu_guarantee": 0.5, "cpu_limit": 4, "mem_guarantee": "2G", "mem_limit": "8G"},
     }

@@ -61,11 +61,11 @@ def _ray_refuses(cluster: str) -> dict[str, str]:
     """Return the refused parts of a Ray cluster's spec, which would exceed members' roles; ``cluster`` is its CEL."""
     return {
         # KubeRay gives the head's account the right to patch pods, which takes Kueue's gate away, and images with it.
-        "Ray does not scale its cluster here: its head would get rights to change pods": (
+        "Ray cannot scale its cluster here: its head would get rights to change pods": (
             f"!{cluster}.?enableInTreeAutoscaling.orValue(false)"
         ),
         # Whoever reaches a dashboard runs programs as the team's account.
-        "a Ray dashboard has no Ingress: reach it by kubectl port-forward": (
+        "a Ray dashboard cannot have an Ingress: use kubectl port-forward": (
             f"!{cluster}.?headGroupSpec.?enableIngress.orValue(false)"
         ),
     }
@@ -110,8 +110,8 @@ OPERATORS: Final = {
                 sizes=("spec.?runtimePatches",),
                 refuses={
                     # Kueue 0.19.2 knows the fields of Trainer 2.2; JobSet refuses what is lost (seen 2026-11-22).
-                    "Kueue loses terminationGracePeriodSeconds of runtimePatches, and the job holds its quota and never"
-                    " starts: say it in the runtime": (
+                    "Kueue drops terminationGracePeriodSeconds of runtimePatches, so the job occupies its quota and "
+                    "never starts: set it in the runtime": (
                         f"!{_has_patched('object', 't.?spec.?terminationGracePeriodSeconds.hasValue()')}"
                     )
                 },
@@ -125,7 +125,7 @@ OPERATORS: Final = {
                 refuses={
                     # Of a job that waits, Trainer keeps the pods of its first reading, and Kueue counts the new ones:
                     # 2 GPUs for pods that held 16 (Kueue 0.19.2, Trainer 2.3.0, seen 2026-11-23).
-                    "a runtime keeps its spec, by which jobs are counted: make another": (
+                    "the spec of a runtime cannot change, because Kueue counts jobs by it: create another runtime": (
                         "request.operation == 'CREATE' || object.spec == oldObject.spec"
                     ),
                 },

@@ -57,7 +57,9 @@ def plan_in_worker(stack: Stack, workspace: Workspace, organization: str) -> Pla
         answer = _workers[key].answer(stack, workspace, organization)
     except _NoAnswerError as error:
         _workers.pop(key).end()
-        raise UserError(f"{OWN_RESOURCES} {error} for stack {stack.name}, so nothing is known of it.") from error
+        raise UserError(
+            f"{OWN_RESOURCES} {error} for stack {stack.name}, so the plan of the stack is not known."
+        ) from error
     if sentence := answer.get("refused"):
         raise UserError(sentence)
     if mistake := answer.get("mistake"):
@@ -65,7 +67,7 @@ def plan_in_worker(stack: Stack, workspace: Workspace, organization: str) -> Pla
     try:
         return plan_of_document(answer["plan"])
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise UserError(f"{OWN_RESOURCES} changes how plans are written: {error}.") from error
+        raise UserError(f"{OWN_RESOURCES} changes the format of plans: {error}.") from error
 
 
 class _NoAnswerError(Exception):
@@ -109,9 +111,9 @@ class _Worker:
         try:
             answer = json.loads(line)
         except ValueError:
-            raise _NoAnswerError("ends the process that plans") from None
+            raise _NoAnswerError("ends the planning process") from None
         if not isinstance(answer, dict):
-            raise _NoAnswerError("changes how plans are written")
+            raise _NoAnswerError("changes the format of plans")
         return answer
 
     def end(self) -> None:

@@ -270,7 +270,10 @@ def deployer_commands(rights: EnvironmentRights, email: str) -> Iterator[str]:
             yield from role_commands(project, custom_id, custom.title, custom.permissions)
         yield from limited_admin(project, email, needed.granted)
         for kind in sorted(needed.unknown):
-            yield f"# Let {email} create {kind} in {project} yourself: its permissions are not known."
+            yield (
+                f"# Grant {email} the right to create {kind} in {project} yourself: the necessary permissions are "
+                f"not known."
+            )
         for account, title in sorted(needed.accounts.items()):
             # The stack takes the account as it is, so that another name would be a drift.
             yield f"{account_command(account, project)} --display-name='{title}'"

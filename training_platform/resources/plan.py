@@ -320,7 +320,9 @@ class Plan(Component):
             if other not in needs
         ]
         if absent:
-            raise PlanError(f"stack {self.name}: {', '.join(absent)}, which is not in the plan: add it, too.")
+            raise PlanError(
+                f"stack {self.name}: {', '.join(absent)}, which is not in the plan: add that resource as well."
+            )
         _sorted(needs)
 
     def check_providers(self) -> None:
@@ -332,8 +334,8 @@ class Plan(Component):
         for resource in resources:
             if not resource.type.startswith(_PACKAGES):
                 reason = (
-                    f"{resource.name} ({resource.type}) is of a provider that the stacks do not have: they have gcp "
-                    "and kubernetes. Put it into a Pulumi program of its own"
+                    f"{resource.name} ({resource.type}) belongs to a provider that stacks do not have: they have "
+                    f"only gcp and kubernetes. Put the resource into a separate Pulumi program"
                 )
                 raise PlanError(f"stack {self.name}: {reason}.", line=resource.own_line, reason=reason)
         homeless = [row for row in resources if row.type.startswith("kubernetes:") and row.provider is None]
@@ -505,7 +507,7 @@ def _sorted(needs: Mapping[Node, Iterable[Node]]) -> list[Node]:
             elif needed in chain:
                 names = [other.name for other in chain]
                 circle = " -> ".join([*names[names.index(needed.name) :], needed.name])
-                raise PlanError(f"resources wait for each other in a circle: {circle}.")
+                raise PlanError(f"resources depend on each other in a circle: {circle}.")
             else:
                 chain[needed] = iter(needs[needed])
     return list(done)

@@ -109,7 +109,7 @@ def _placement(other_namespaces: str = "false") -> dict[str, str]:
         "a.?preferredDuringSchedulingIgnoredDuringExecution.orValue([]).map(p, p.podAffinityTerm))"
     )
     return {
-        "a pod that requests no TPU or GPU may not tolerate their nodes, nor those of the system": (
+        "a pod that requests no TPU or GPU may tolerate neither their taints nor the taint of system nodes": (
             "variables.asks || !object.spec.?tolerations.orValue([]).exists(t, "
             f"t.?key.orValue('') == '' || t.key in {literal([*ACCELERATORS, SYSTEM_TAINT[0]])})"
         ),
@@ -118,7 +118,7 @@ def _placement(other_namespaces: str = "false") -> dict[str, str]:
             f"[object.spec.?affinity.?podAffinity, object.spec.?affinity.?podAntiAffinity].all(a, {terms}.all(t, "
             f"t.?namespaces.orValue([]).size() == 0 && (!has(t.namespaceSelector) || ({other_namespaces}))))"
         ),
-        f"the label {NAME_LABEL} of pods is not that of a controller: its metrics are read with a token": (
+        f"the label {NAME_LABEL} of pods must not name a controller, whose metrics are read with a token": (
             f"!(object.metadata.?labels[?{literal(NAME_LABEL)}].orValue('') in {literal(SCRAPED)})"
         ),
     }
@@ -165,10 +165,9 @@ def pod_volumes() -> Policy:
             "volumes": "object.spec.?volumes.orValue([])",
         },
         validations={
-            f"a volume is one of {', '.join(VOLUMES)}: others, such as nfs, reach what no claim of the team holds": (
-                f"variables.volumes.all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"
-            ),
-            "a volume of a driver is Cloud Storage FUSE's": (
+            f"a volume is one of {', '.join(VOLUMES)}: others, such as nfs, give access to files outside the team's "
+            f"claims": (f"variables.volumes.all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"),
+            "the only allowed CSI driver of a volume is Cloud Storage FUSE": (
                 "variables.volumes.all(v, !has(v.csi) || v.csi.driver == 'gcsfuse.csi.storage.gke.io')"
             ),
             f"pods of a team run as {SERVICE_ACCOUNT} or default": (
@@ -323,8 +322,8 @@ def daemon_exec(images: Mapping[str, str]) -> Policy:
         name="training-platform-daemon-exec",
         rules=[("", "v1", ["pods/exec", "pods/attach"], ["CONNECT"])],
         validations={
-            "nobody runs a command in the daemon of GPUDirect": f"!({container} in {literal(daemon_names)})",
-            "a command names its container, as kubectl exec and attach do": f"{container} != ''",
+            "nobody may run a command in the daemon of GPUDirect": f"!({container} in {literal(daemon_names)})",
+            "a command must name its container, as kubectl exec and attach do": f"{container} != ''",
         },
     )
 

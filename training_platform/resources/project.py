@@ -172,7 +172,7 @@ class ProjectApis:
             except LookupError:
                 if enabled.isdisjoint(resource.after):
                     missing.append(
-                        f"{resource.name} ({resource.type}) has to wait for its API: after=[own.enable_api(...)]"
+                        f"{resource.name} ({resource.type}) has to depend on its API: after=[own.enable_api(...)]"
                     )
                 continue
             if api is None:
@@ -184,7 +184,9 @@ class ProjectApis:
             if resource.parent is not self._agents_component:
                 resource.after.extend(self.bindings.get(api, ()))
         if missing:
-            raise PlanError(f"stack {self._plan.name} enables no API for some resources: {'; '.join(missing)}.")
+            raise PlanError(
+                f"stack {self._plan.name} does not enable the APIs of some resources: {'; '.join(missing)}."
+            )
 
 
 def short_api(api: str) -> str:

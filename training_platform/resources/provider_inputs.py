@@ -62,11 +62,11 @@ class _Addition:
             is_free = name not in both or _named(place) in self.defaults
             new_field = self.taken_over.get(_named(place))
             if name != python_name(name):
-                self.refused[place] = f"is not spelled as in pulumi-gcp's Python: {python_name(name)}"
+                self.refused[place] = f"is not the Python name of the input in pulumi-gcp, which is {python_name(name)}"
             elif is_free or (new_field and both[name] is None):
                 both[name] = value
             elif new_field:
-                self.refused[place] = f"is set by the field {new_field} too: delete it here"
+                self.refused[place] = f"is also set by the field {new_field}: delete it here"
             else:
                 both[name] = self._value(both[name], value, place)
         return both
@@ -77,7 +77,7 @@ class _Addition:
         if not (_is_list_of_blocks(planned) and _is_list_of_blocks(raw_value)):
             self.refused[path] = "is planned by the platform: use the fields of the section"
         elif len(planned) != len(raw_value):
-            self.refused[path] = f"has {len(raw_value)} entries, and the platform plans {len(planned)}"
+            self.refused[path] = f"has {len(raw_value)} entries, but the platform plans {len(planned)}"
         else:
             pairs = enumerate(zip(planned, raw_value, strict=True))
             return [self.block(entry, further, (*path, number)) for number, (entry, further) in pairs]

@@ -173,7 +173,7 @@ def _own_resources(root: Path) -> Callable[[OwnResources], None]:
         raise _failed(error, "cannot be loaded") from error
     function = getattr(module, "add_resources", None)
     if not callable(function):
-        reason = "has no function add_resources: docs/own-resources.md shows one"
+        reason = "has no function add_resources: see docs/own-resources.md for an example"
         raise PlanError(f"{OWN_RESOURCES} {reason}.", line=1, reason=reason)
     return function  # type: ignore[no-any-return] # the module is the organisation's
 
@@ -196,7 +196,7 @@ def _failed(error: BaseException, failure: str) -> PlanError:
     if isinstance(error, _TOLD):
         reason = f"{kind}: {error.msg if isinstance(error, SyntaxError) else error}"
         return PlanError(f"{place} {failure}: {reason}.", line=line, reason=reason)
-    reason = f"{kind}. Its text may hold a secret: {TRACEBACK}=1 shows it"
+    reason = f"{kind}. The message may contain a secret: {TRACEBACK}=1 shows it"
     return PlanError(f"{place} {failure}: {kind}. {TRACEBACK}=1 shows more.", line=line, reason=reason)
 
 

@@ -46,7 +46,7 @@ def team_logs(
             location=LOCATION,
             bucket_id=held,
             retention_days=days,
-            description=f"What pods of team {team} in {environment_name} wrote, beside the project's own logs",
+            description=f"Logs of the pods of team {team} in {environment_name}, in addition to the project's own logs",
         )
     )
     for part, query in _queries(team).items():

@@ -81,7 +81,7 @@ def _document_of_value(value: Any, indices: Mapping[Node, int], owner: str) -> A
     if isinstance(value, Computed):
         if value.function not in _NAMES:
             functions = ", ".join(_FUNCTIONS)
-            raise PlanError(f"{owner} computes a value by a function of its own; plans have {functions}.")
+            raise PlanError(f"{owner} computes a value with its own function; plans support {functions}.")
         arguments = [_document_of_value(argument, indices, owner) for argument in value.arguments]
         return {_COMPUTED: [_NAMES[value.function], *arguments]}
     if isinstance(value, Mapping):
@@ -136,7 +136,7 @@ def _resource_at(index: int | None, nodes: Sequence[Node]) -> Resource | None:
         return None
     node = nodes[index]
     if not isinstance(node, Resource):
-        raise TypeError(f"{node.name} is a component, and no resource")
+        raise TypeError(f"{node.name} is a component, not a resource")
     return node
 
 

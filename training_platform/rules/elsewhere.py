@@ -25,7 +25,7 @@ from training_platform.views.storage import FilestoreView, LustreView, SnapshotV
 from training_platform.views.view import View
 from training_platform.views.whole_stack import ObjectView, Program
 
-_ALLOWED: Final = "a resource of this program, or a look at both by hand"
+_ALLOWED: Final = "a resource of this program; otherwise compare the two by hand"
 _UNJUDGED: Final = "reference to a resource of another program"
 _OTHER_PROJECT: Final = "project of no stack"
 _JUDGED: Final = {"service_account": "default"}  # by another rule
@@ -54,13 +54,13 @@ _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
     ruleset="together",
     severity="note",
     owner="catalogue",
-    source="the ledgers: they count node pools, persistent resources, Filestore, Lustre and parts of networks",
+    source="the ledgers, which count node pools, persistent resources, Filestore, Lustre and parts of networks",
 )
 def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
     """Find a resource with its own VMs, accelerators or disks, whose quota demand no ledger counts."""
     if resource.type in UNCOUNTED:
-        message = f"{resource.name} has VMs, accelerators or disks of its own, which no ledger counts"
-        yield finding(resource, "", message, unjudged="resource by its quota")
+        message = f"{resource.name} has its own VMs, accelerators or disks, which no ledger counts"
+        yield finding(resource, "", message, unjudged="resource with an uncounted quota")
 
 
 @rule(
@@ -69,7 +69,7 @@ def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
     across=True,
     severity="note",
     owner="catalogue",
-    source="what another program or stack creates is not in this plan",
+    source="resources that another program or stack creates are not in this plan",
 )
 def elsewhere(program: Program) -> Iterator[Draft]:
     """Find a resource that refers to a cluster, a network or an account of another program, which no rule compares.
@@ -83,12 +83,18 @@ def elsewhere(program: Program) -> Iterator[Draft]:
     clusters = program.all(ClusterView)
     for cluster in clusters:
         if not cluster.origin and cluster.known("subnetwork") and not cluster.subnetwork:
-            message = f"names no subnet: no rule judges whether the ranges of Google Cloud's choice suit {cluster.name}"
+            message = (
+                f"names no subnet, so no rule checks whether the ranges that Google Cloud chooses are large enough "
+                f"for {cluster.name}"
+            )
             yield finding(cluster, "subnetwork", message, allowed=_ALLOWED, unjudged=_UNJUDGED)
     yield from _other_projects(program)
     for view in program.all(ComputeClassView):
         if not view.origin and len(clusters) != 1:
-            message = f"this program has {len(clusters)} clusters: rules on both together do not judge {view.name}"
+            message = (
+                f"this program has {len(clusters)} clusters, so rules that compare a cluster with {view.name} do not "
+                f"run"
+            )
             yield finding(view, "", message, allowed=_ALLOWED, unjudged=_UNJUDGED)
 
 
@@ -113,7 +119,10 @@ def _other_projects(program: Program) -> Iterator[Draft]:
         project = resource.inputs.get("project")
         if resource.own_line is not None and isinstance(project, str) and project not in projects:
             projects.add(project)
-            message = f"{resource.name} is in {project}, which no stack file names: limits and grants are unknown there"
+            message = (
+                f"{resource.name} is in {project}, which no stack file names, so the limits and grants there are "
+                f"unknown"
+            )
             yield finding(resource, "project", message, allowed="a project of a stack", unjudged=_OTHER_PROJECT)
 
 
@@ -136,5 +145,5 @@ def _is_in(name: str, targets: Iterable[View], field: str) -> bool:
 
 
 def _not_judged(view: View, field: str, name: str) -> Draft:
-    message = f"{name} is not in this program: rules on both together do not judge {view.name}"
+    message = f"{name} is not in this program, so rules that compare it with {view.name} do not run"
     return finding(view, field, message, allowed=_ALLOWED, unjudged=_UNJUDGED)

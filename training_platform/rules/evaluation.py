@@ -21,7 +21,7 @@ from training_platform.resources.spelling import python_name
 from training_platform.views.view import NeedsUnknown, View
 from training_platform.views.whole_stack import Program
 
-_BEFORE_DEPLOYMENT = "value that only a deployment tells"
+_BEFORE_DEPLOYMENT = "value that is known only after deployment"
 _REFUSERS: frozenset[Owner | None] = frozenset({"google", "provider", "kubernetes", "kueue"})
 
 
@@ -105,7 +105,7 @@ def _check(rule: Rule, view: View, program: Program) -> Iterator[Draft]:
 
 
 def _failure(rule: Rule, view: View, error: Exception) -> Draft:
-    message = bug(f"{rule.id} did not look at {view.name}", error).removesuffix(".")
+    message = bug(f"{rule.id} did not check {view.name}", error).removesuffix(".")
     return replace(finding(view, "", message, rule=rule, severity="error"), failed=True)
 
 

@@ -63,7 +63,7 @@ def _not_blank(value: str) -> str:
     return value
 
 
-_OLD = {"until": "expires, which is the last day"}
+_OLD = {"until": "expires, the last day on which the entry applies"}
 Text = Annotated[str, AfterValidator(_not_blank)]
 
 
@@ -77,27 +77,29 @@ class Exemption(Section):
 
     REMOVED: ClassVar[Mapping[str, str]] = _OLD
     rule: Annotated[str, OneOf("rule that can be exempt", EXEMPTIBLE)] = Field(description="Id of the rule.")
-    stack: Text = Field(description="Stack in which it may be broken.", examples=["dev"])
+    stack: Text = Field(description="Stack in which the rule may be broken.", examples=["dev"])
     path: Text | None = Field(default=None, description="Path in the stack file, as in the finding.")
     resource: Text | None = Field(default=None, description="Type and name of a resource, as in the finding.")
     quota: Text | None = Field(
         default=None,
-        description="Of quota-exceeded: the quota, as in the finding; the path is that of any of its holders.",
+        description="For quota-exceeded: the quota, as in the finding. `path` is the path of any of its holders.",
         examples=["NVIDIA-H100-GPUS-per-project-region in us-central1"],
     )
     up_to: float | None = Field(
         default=None,
-        description="Of a limit with several holders: what all of them may need together; the path is that of any.",
+        description="For a limit with several holders: the total that they may need. `path` is the path of any of "
+        "them.",
         examples=[48],
     )
     grant: Text | None = Field(
         default=None,
-        description="Of foreign-access: the roles, on what and for whom, as `explain FILE:LINE` prints them.",
+        description="For foreign-access: the roles, their resource and their principal, as `explain FILE:LINE` "
+        "prints them.",
         examples=["roles/storage.objectViewer on buckets/example-train-prod-nlp-data for prod-vision"],
     )
-    reason: Text = Field(description="Why it may be broken.", examples=["The cache moves to Filestore."])
-    owner: Email = Field(description="Address of whoever answers for it.")
-    expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
+    reason: Text = Field(description="Why the rule may be broken.", examples=["The cache moves to Filestore."])
+    owner: Email = Field(description="Address of the person responsible for the entry.")
+    expires: date = Field(description="Last day on which the entry applies.", examples=["2027-01-31"])
 
     @model_validator(mode="after")
     def _names_a_part(self) -> Self:
@@ -105,11 +107,13 @@ class Exemption(Section):
         if self.rule == _OF_QUOTAS and (self.quota is None) != (self.up_to is None):
             raise ValueError("needs both quota and up_to, or neither")
         if self.quota is not None and (self.rule != _OF_QUOTAS or self.path is None):
-            raise ValueError(f"has a quota, which goes only with rule {_OF_QUOTAS} and a path")
+            raise ValueError(f"has `quota`, which needs rule {_OF_QUOTAS} and a path")
         if self.up_to is not None and (self.rule not in _BY_AMOUNT or self.path is None):
-            raise ValueError(f"has up_to, which goes only with a path and one of {', '.join(sorted(_BY_AMOUNT))}")
+            raise ValueError(f"has `up_to`, which needs a path and one of the rules {', '.join(sorted(_BY_AMOUNT))}")
         if (self.grant is None) == (self.rule == _OF_OTHERS):
-            raise ValueError(f"needs a grant, as `explain FILE:LINE` prints it, with rule {_OF_OTHERS} and no other")
+            raise ValueError(
+                f"must have `grant`, as `explain FILE:LINE` prints it, if and only if the rule is {_OF_OTHERS}"
+            )
         return self
 
     @property
@@ -164,40 +168,43 @@ class Acknowledgement(Section):
     """Losses that a change may cause: the field and its new value, the losses, reason, owner, and expiry date."""
 
     REMOVED: ClassVar[Mapping[str, str]] = _OLD
-    stack: Text = Field(description="Stack whose file causes it; it may be deleted.", examples=["prod-vision"])
+    stack: Text = Field(
+        description="Stack whose file causes the losses. The file may be deleted.", examples=["prod-vision"]
+    )
     path: Text | None = Field(
         default=None,
-        description="Field of the stack file, as in the finding; `.` is the stack, of one that stays or costs more.",
+        description="Field of the stack file, as in the finding. `.` means the stack itself, if it stays deployed or "
+        "costs more.",
         examples=["buckets.checkpoints.location"],
     )
     resource: Text | None = Field(
-        default=None, description="Type and name of a resource that no field of the file decides, as in the finding."
+        default=None, description="Type and name of a resource that no field of the file determines, as in the finding."
     )
     becomes: str | int | float | bool = Field(
-        description="Its new value, as in the finding; `removed` if it is deleted.", examples=["us-west4"]
+        description="New value of the field, as in the finding; `removed` if it is deleted.", examples=["us-west4"]
     )
     takes: Annotated[tuple[LossKind, ...], AfterValidator(unique)] = Field(
-        default=(), description="What it may take from the stack itself.", examples=[["data", "jobs"]]
+        default=(), description="Losses that the change may cause in the stack itself.", examples=[["data", "jobs"]]
     )
     from_others: dict[Text, Annotated[tuple[LossKind, ...], AfterValidator(unique)]] = Field(
         default=NOTHING,
-        description="What it may take from other stacks, by stack.",
+        description="Losses that the change may cause in other stacks, keyed by stack.",
         examples=[{"prod-nlp": ["jobs", "promises"]}],
     )
     effect: Annotated[str, OneOf("effect that can be acknowledged", LOSSES)] | None = Field(
-        default=None, description="Id of the only effect, in entries of version 0.1; use takes and from_others."
+        default=None, description="Id of the only effect, in entries of version 0.1. Use takes and from_others instead."
     )
-    reason: Text = Field(description="Why it is right.", examples=["The team copied its checkpoints."])
-    owner: Email = Field(description="Address of whoever answers for it.")
-    expires: date = Field(description="Last day on which it holds.", examples=["2027-01-31"])
+    reason: Text = Field(description="Why the change is right.", examples=["The team copied its checkpoints."])
+    owner: Email = Field(description="Address of the person responsible for the entry.")
+    expires: date = Field(description="Last day on which the entry applies.", examples=["2027-01-31"])
 
     @model_validator(mode="after")
     def _names_a_part(self) -> Self:
         _one_subject(self.path, self.resource)
         if not (self.takes or self.from_others or self.effect):
-            raise ValueError("needs takes or from_others: without them it lets nothing through")
+            raise ValueError("needs takes or from_others: without them it permits nothing")
         if self.effect and (self.takes or self.from_others):
-            raise ValueError("has an effect, which goes without takes and from_others")
+            raise ValueError("has `effect`, which excludes takes and from_others")
         return self
 
     @property
@@ -234,9 +241,11 @@ class Acknowledgement(Section):
 class ExemptionsFile(Section):
     """The content of the exemptions file."""
 
-    exemptions: tuple[Exemption, ...] = Field(default=(), description="What may break a rule, and until when.")
+    exemptions: tuple[Exemption, ...] = Field(
+        default=(), description="Parts of stacks that may break a rule, each until a date."
+    )
     acknowledged: tuple[Acknowledgement, ...] = Field(
-        default=(), description="What a change may take from somebody, and until when."
+        default=(), description="Losses that a change may cause, each until a date."
     )
 
 
@@ -289,7 +298,7 @@ EXEMPTION_WIDE = declare(
 
 EXEMPTION_UNTYPED = declare(
     "exemption-untyped",
-    "Find an entry in the form of the version before: a limit without its amount, or losses without a list.",
+    "Find an entry in the form of the previous version: a limit without its amount, or losses without a list.",
     ruleset="exemptions",
     severity="warning",
 )
@@ -324,13 +333,13 @@ class Exemptions:
                 exempted.append(Exempted(row, covering))
                 continue
             if any(self._is_late(other) and other.exemption.covers(row) for other in self.entries):
-                message = f"{row.message}; its exemption counts in the next change, once this one is merged"
+                message = f"{row.message}; its exemption applies from the next change on, once this change is merged"
                 counted.append(replace(row, message=message))
                 continue
             exceeded = [other.exemption for other in self._exceeded(row)]
             bounds = [entry.up_to for entry in exceeded if isinstance(entry, Exemption) and entry.up_to is not None]
             if bounds:
-                message = f"{row.message}; exempt up to {shown(max(bounds))}, needs {shown(row.amount or 0)}"
+                message = f"{row.message}; it is exempt up to {shown(max(bounds))}, but needs {shown(row.amount or 0)}"
                 counted.append(replace(row, message=message))
             else:
                 counted.append(row)
@@ -412,7 +421,7 @@ class Exemptions:
             unchecked = exemption.stack in stacks and exemption.stack not in checked
             if days > 0:
                 message = f"{exemption.rule} of {exemption.subject}: expired {counted(days, 'day')} ago"
-                allowed = f"fix what it covers and delete it, or have {exemption.owner} decide on a later day"
+                allowed = f"fix the finding and delete the exemption, or have {exemption.owner} choose a later date"
                 severity: Severity | None = "warning" if unchecked else None
                 yield finding(entry, (), message, rule=EXEMPTION_EXPIRED, allowed=allowed, severity=severity)
             elif unchecked:
@@ -421,12 +430,14 @@ class Exemptions:
                 message = f"{exemption.rule}: stack {exemption.stack} does not exist"
                 yield finding(entry, (), message, rule=EXEMPTION_UNUSED, nearest=find_nearest(exemption.stack, stacks))
             elif exemption.names_everything:
-                message = f"{exemption.rule} of {exemption.subject}: covers every section, and so the next mistake too"
+                message = (
+                    f"{exemption.rule} of {exemption.subject}: covers every section, and therefore also future mistakes"
+                )
                 yield finding(entry, (), message, rule=EXEMPTION_WIDE, allowed="the path or resource, as in a finding")
             elif exemption.names_no_amount:
                 message = (
-                    f"{exemption.rule} of {exemption.subject}: names no amount, so it holds only for limits with no "
-                    "other holder, and no longer with the next release"
+                    f"{exemption.rule} of {exemption.subject}: names no amount, so it applies only to limits without "
+                    f"other holders, and the next release will no longer support it"
                 )
                 fields = "quota and up_to" if exemption.rule == _OF_QUOTAS else "up_to"
                 allowed = f"{fields}, as `explain FILE:LINE` prints the entry"
@@ -444,13 +455,13 @@ def _without_terms(row: Exemption | Acknowledgement) -> Mapping[str, Any]:
 def _of_acknowledgement(entry: ExemptionEntry, row: Acknowledgement, days: int) -> Iterator[Draft]:
     """Yield what has to change in an acknowledgement that expired ``days`` days ago."""
     if days > 0:
-        yield finding(entry, (), f"{row.subject}: its last day is over", rule=EXEMPTION_UNUSED, allowed="delete it")
+        yield finding(entry, (), f"{row.subject}: has expired", rule=EXEMPTION_UNUSED, allowed="delete it")
     elif row.names_no_resource:
-        message = f"{row.effect} of `.`: excuses nothing, since it names no resource"
+        message = f"{row.effect} of `.`: permits nothing, because it names no resource"
         allowed = "`resource: TYPE NAME` in place of `path`, as `explain FILE:LINE --base REF` prints the entry"
         yield finding(entry, (), message, rule=EXEMPTION_UNUSED, allowed=allowed)
     elif row.effect:
-        message = f"{row.effect} of {row.subject}: lists no losses, and holds no longer with the next release"
+        message = f"{row.effect} of {row.subject}: lists no losses, which the next release will no longer support"
         allowed = "`takes` in place of `effect`, as `explain FILE:LINE --base REF` prints the entry"
         yield finding(entry, (), message, rule=EXEMPTION_UNTYPED, allowed=allowed)
 

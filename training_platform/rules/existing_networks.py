@@ -40,34 +40,35 @@ NETWORK_NOT_JUDGED = declare(
     "Find an existing network: its NAT gateways, firewall rules, ranges of services and other users are not known.",
     ruleset="addresses",
     severity="note",
-    unjudged="network by its NAT, firewall rules and other users",
+    unjudged="network with unknown NAT gateways, firewall rules and other users",
 )
 CLUSTER_NOT_JUDGED = declare(
     "cluster-not-judged",
     "Find an existing cluster: its version, its settings and its ranges are not known.",
     ruleset="clusters",
     severity="note",
-    unjudged="cluster by its version, settings and ranges",
+    unjudged="cluster with unknown version, settings and ranges",
 )
 SOFTWARE_NOT_JUDGED = declare(
     "software-not-judged",
     "Find Kueue or JobSet that somebody else installs in a cluster: its version and its settings are not known.",
     ruleset="clusters",
     severity="note",
-    unjudged="cluster by the software that somebody else installs",
+    unjudged="cluster with software of unknown version",
 )
 
 
 RANGE_NAMES = declare(
     "existing-range-names",
-    "Find a range of an existing subnet that two clusters describe differently, or that both have for Services.",
+    "Find a range of an existing subnet that two clusters describe differently, or that both use for Services.",
     ruleset="addresses",
-    refused_by="GKE. Whether it refuses two clusters with one range of Services no source says, so that is a note",
+    refused_by="GKE. No source says whether GKE refuses two clusters with the same range for Services, so this case "
+    "is a note",
     excuse="exemption",
 )
 CLUSTER_TWICE = declare(
     "cluster-twice",
-    "Find a cluster of two sections that install the same software in it.",
+    "Find a cluster that two sections describe and in which both install the same software.",
     ruleset="clusters",
     refused_by="Helm: the release exists already, and belongs to another stack",
     excuse="exemption",
@@ -191,7 +192,7 @@ def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
     room = IPv4Network(use.spec.nodes)
     another = next((other for other in sharing if other.spec.nodes != use.spec.nodes), None)
     if another is not None:
-        message = f"is {use.spec.nodes}, and {another.label} says {another.spec.nodes} of the same subnet"
+        message = f"is {use.spec.nodes}, but {another.label} has {another.spec.nodes} for the same subnet"
         yield finding(use.stack, path, message, rule=_RULE_OF[node_range], allowed="the primary range of the subnet")
         return
     nodes = sum(other.nodes for other in sharing)
@@ -220,15 +221,15 @@ def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
             if getattr(first.spec, first_field) != addresses:
                 first_addresses = getattr(first.spec, first_field)
                 message = (
-                    f"is {addresses}, and {first.label} says {first_addresses} of the range {name} of the same subnet"
+                    f"is {addresses}, but {first.label} has {first_addresses} for the range {name} of the same subnet"
                 )
                 yield finding(use.stack, path, message, rule=RANGE_NAMES, allowed=f"the addresses of the range {name}")
             elif field == "services":
                 message = (
-                    f"is the range {name} of subnet {use.subnet[-1]}, which {first.label} has already; no source says "
-                    "whether GKE refuses it"
+                    f"is the range {name} of subnet {use.subnet[-1]}, which {first.label} already uses; no source "
+                    f"says whether GKE refuses this"
                 )
-                allowed = "a range for the Services of each cluster, by services_range"
+                allowed = "a separate range for the Services of each cluster, set with services_range"
                 unjudged = "range of Services of two clusters"
                 yield finding(
                     use.stack, path, message, rule=RANGE_NAMES, severity="note", allowed=allowed, unjudged=unjudged
@@ -250,8 +251,10 @@ def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
                         twice.append((software, first))
             if twice:
                 names = " and ".join(software for software, _ in twice)
-                message = f"{gke_name} is {twice[0][1]} as well, which installs {names} in it"
-                allowed = f"software of one of them: {', '.join(f'{software}: existing' for software, _ in twice)}"
+                message = f"{gke_name} is also {twice[0][1]}, which already installs {names} in the cluster"
+                allowed = (
+                    f"in the software of one of the two: {', '.join(f'{software}: existing' for software, _ in twice)}"
+                )
                 path = ("clusters", name, "existing" if cluster.existing else "location")
                 yield finding(stack, path, message, rule=CLUSTER_TWICE, allowed=allowed)
 
@@ -263,8 +266,8 @@ def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
     if needed > room.num_addresses:
         parts = listed([f"{other.label} {other.pod_addresses:,}" for other in sharing], _MOST_NAMED)
         message = (
-            f"{room} of subnet {use.subnet[-1]} has {room.num_addresses:,} addresses, and all nodes at the pools' "
-            f"maximum need {needed:,}: {parts}"
+            f"{room} of subnet {use.subnet[-1]} has {room.num_addresses:,} addresses, but the maximum number of "
+            f"nodes needs {needed:,}: {parts}"
         )
         minimum = sum(other.min_pod_addresses for other in sharing)
         yield finding(
@@ -279,4 +282,6 @@ def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
 
 def _grown(prefix: int, use: SubnetUse) -> str:
     """Return what the owner of a subnet has to do to enlarge it."""
-    return f"a /{prefix} or larger: the owner of project {use.subnet[0]} grows it there, then write it here"
+    return (
+        f"a /{prefix} or larger: the owner of project {use.subnet[0]} has to enlarge the range, then change this field"
+    )

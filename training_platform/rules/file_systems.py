@@ -33,7 +33,7 @@ FIXED_IOPS_STEP = 1_000
     ruleset="filestore",
     severity="warning",
     owner="catalogue",
-    source="the catalogue: what is not in it is not checked",
+    source="the catalogue: a value that is not in it is not checked",
 )
 def filestore_tier(instance: FilestoreView) -> Iterator[Draft]:
     """Find a tier that is not in the catalogue."""
@@ -69,7 +69,9 @@ def filestore_capacity(instance: FilestoreView) -> Iterator[Draft]:
     disputed = fits(tier.disputed_bands, size)
     message = f"{tier.name} does not support {size:,} GiB"
     if disputed:
-        message = f"{size:,} GiB of {tier.name} are in one page of Google and missing in another: sources disagree"
+        message = (
+            f"sources disagree on {size:,} GiB of {tier.name}: one page of Google lists this size, and another does not"
+        )
     yield finding(
         instance,
         "capacity_gib",
@@ -88,16 +90,17 @@ _BASIC = frozenset(name for name in FILESTORE_TIERS if name.startswith("BASIC_")
     ruleset="filestore",
     when="deletion_protection",
     severity="warning",
-    source="terraform-provider-google #20311, confirmed there in 2024-11; Filestore docs, deletion protection, name no "
-    "tier (read 2026-11-28 in an undated copy)",
+    source="terraform-provider-google #20311, confirmed there in 2024-11; Filestore docs on deletion protection name "
+    "no tier (an undated copy, read 2026-11-28)",
 )
 def filestore_protection(instance: FilestoreView) -> Iterator[Draft]:
     """Find deletion protection on a basic tier, on which it was refused at creation; sources disagree."""
     if instance.deletion_protection and instance.tier in _BASIC:
         message = (
-            f"{instance.tier} instances with deletion protection were refused in 2024; Google's page names no tier"
+            f"{instance.tier} instances with deletion protection were refused in 2024; Google's page does not say "
+            f"which tiers support it"
         )
-        allowed = "ZONAL, REGIONAL, ENTERPRISE; or no protection, in production with an exemption"
+        allowed = "ZONAL, REGIONAL, ENTERPRISE; or no protection, which needs an exemption in production"
         nearest = "deletion_protection: false" if instance.origin else "false"
         yield finding(instance, "deletion_protection", message, allowed=allowed, nearest=nearest)
 
@@ -266,14 +269,16 @@ def filestore_squashed_root(instance: FilestoreView) -> Iterator[Draft]:
     owner = (instance.labels or {}).get("team")
     if not owner and any(export.squashed for export in instance.exports):
         message = "root is squashed, so no Job can create the teams' folders; they would have to exist already"
-        yield finding(instance, "exports", message, allowed="squash: none, or an instance for one team", nearest="none")
+        yield finding(
+            instance, "exports", message, allowed="squash: none, or an instance for only one team", nearest="none"
+        )
 
 
 @rule(
     "filestore-snapshot",
     ruleset="filestore",
     across=True,
-    source="Filestore docs, service tiers, read 2026-04-10: basic tiers have backups and no snapshots",
+    source="Filestore docs, service tiers, read 2026-04-10: basic tiers have backups but no snapshots",
 )
 def filestore_snapshot(program: Program) -> Iterator[Draft]:
     """Find a snapshot of an instance whose tier does not support snapshots."""
@@ -336,7 +341,7 @@ def lustre_region(instance: LustreView, program: Program) -> Iterator[Draft]:
     ruleset="lustre",
     across=True,
     severity="warning",
-    source=f"{_PAGES}, the last in translation; another copy of it says a /24 for each instance",
+    source=f"{_PAGES}, the last one in a translation; another copy of that page requires a /24 for each instance",
 )
 def lustre_addresses(program: Program) -> Iterator[Draft]:
     """Find Managed Lustre instances for which private service access has no addresses left in its ranges."""

@@ -37,10 +37,10 @@ from training_platform.views.inputs import at, keys, rows
 
 FOREIGN_ACCESS = declare(
     "foreign-access",
-    "Find a role of one team on what is another's: a bucket, secret, account, namespace, folder, or its images.",
+    "Find a role of one team on something of another team: a bucket, secret, account, namespace, folder, or images.",
     ruleset="rights",
-    source="house rule: what a team has is its own, and its own file says who else may use it",
-    refused_by="nobody but `check`. Google Cloud and Kubernetes give the role",
+    source="house rule: only a team's own file can give other teams access to its resources",
+    refused_by="`check` only. Google Cloud and Kubernetes grant the role",
     excuse="exemption",
 )
 
@@ -140,7 +140,8 @@ def _of_no_team(stack: Stack, path: Path, team: Team, spec: TeamDataSpec, home: 
         yield finding(
             stack,
             path,
-            f"{stack.name} gets roles on bucket {bucket}, which is no team's: {team.environment} has to consent",
+            f"{stack.name} gets roles on bucket {bucket}, which belongs to no team, so {team.environment} has to "
+            f"consent",
             rule=FOREIGN_ACCESS,
             allowed=f"a bucket of the team, or a data set of {team.environment} in that bucket with {fields}",
             about=_grant(roles, f"buckets/{bucket}", stack.name),
@@ -186,7 +187,7 @@ def _consent(resource: str, roles: Iterable[str], stack: Stack, owner: Stack, wo
         return f"roles of {owner.name} only"
     field = "readers" if READS.issuperset(roles) else "writers"
     name = stack.team.name if stack.environment_name == owner.environment_name else stack.name
-    return f"{field}: [{name}] at {dotted(section)} in {owner.source.file}, by which {owner.name} consents"
+    return f"{field}: [{name}] at {dotted(section)} in {owner.source.file}, with which {owner.name} consents"
 
 
 def keep_foreign_grants(plan: Plan, environment: str, workspace: Workspace) -> None:

@@ -26,7 +26,9 @@ def former_inputs(stack: Stack) -> Iterator[Draft]:
         for name, field in section.TAKEN_OVER.items():
             place = (*path, PROVIDER_INPUTS, *name.split("."))
             if stack.says(place):
-                message = f"is a field since this release: the next one refuses {name} below {PROVIDER_INPUTS}"
+                message = (
+                    f"has its own field since this release: the next release refuses {name} below {PROVIDER_INPUTS}"
+                )
                 new_place = dotted((*path, *field.split(".")))
                 yield finding(stack, place, message, rule=FORMER_INPUT, allowed=new_place)
 

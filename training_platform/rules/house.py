@@ -18,12 +18,12 @@ from training_platform.views.whole_stack import Program
     ruleset="alerts",
     severity="warning",
     owner="house",
-    source="house rule: an alert is for somebody",
+    source="house rule: an alert notifies somebody",
 )
 def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
     """Find alert policies that open incidents but notify nobody."""
     if not policy.channels:
-        message = "alerts reach nobody: their incidents show only in the console"
+        message = "alerts notify nobody: their incidents are visible only in the console"
         allowed = "addresses, or no alerts"
         yield finding(policy, "channels", message, allowed=allowed, nearest="emails: [ml-platform@example.com]")
 
@@ -33,7 +33,7 @@ def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
     ruleset="charts",
     severity="warning",
     owner="catalogue",
-    source="training_platform/catalog/data/software.yaml, which says what was tested with which release",
+    source="training_platform/catalog/data/software.yaml, which lists the tests with each release",
 )
 def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
     """Find a chart in the catalogue with a version whose values and objects are untested.
@@ -46,10 +46,10 @@ def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
     if not any(release.of_minor(minor) for minor in chart.tested):
         tested = enumeration([f"{minor}.x" for minor in chart.tested])
         message = (
-            f"{release.version} of {chart.name} is untested; tests were with {chart.tested_with}, and objects of "
-            "its kinds are checked by the definitions of a tested version"
+            f"{release.version} of {chart.name} is untested; the tests used {chart.tested_with}, and objects of its "
+            f"kinds are checked against the definitions of a tested version"
         )
-        unjudged = "chart by its own version's definitions"
+        unjudged = "chart of an untested version"
         yield finding(release, "version", message, allowed=tested, nearest=chart.version, unjudged=unjudged)
 
 
@@ -58,7 +58,7 @@ _KEY = re.compile(r"(?=.{1,63}\Z)[a-z][a-z0-9_-]*\Z")
 _VALUE = re.compile(r"[a-z0-9_-]{0,63}\Z")
 
 
-@rule("labels", ruleset="labels", owner="house", source="house rule: costs are told by environment and team")
+@rule("labels", ruleset="labels", owner="house", source="house rule: costs are reported for each environment and team")
 def own_labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
     """Find a resource that supports labels but does not have the labels of its environment and team."""
     labels = resource.labels or {}
@@ -83,22 +83,22 @@ def label_form(resource: LabelledView) -> Iterator[Draft]:
         yield finding(resource, "labels", f"{resource.name} has {len(labels)} labels", allowed=f"at most {MOST_LABELS}")
     for key, value in labels.items():
         for text, form, message, allowed in (
-            (key, _KEY, f"label {key}", "a lower-case letter first, at most 63 characters"),
-            (value, _VALUE, f"label {key} is {value}", "lower-case letters, digits, - and _; at most 63"),
+            (key, _KEY, f"label {key}", "at most 63 characters, starting with a lower-case letter"),
+            (value, _VALUE, f"label {key} is {value}", "at most 63 lower-case letters, digits, - and _"),
         ):
             if text.isascii() and not form.match(text):
                 nearest = re.sub(r"[^a-z0-9_-]", "-", text.lower())[:63]
                 yield finding(resource, "labels", message, allowed=allowed, nearest=nearest)
 
 
-_HOUSE = "house rule: what holds data or running jobs in production is not deleted by one command"
+_HOUSE = "house rule: one command must not delete production resources with data or running jobs"
 
 
 @rule(
     "production-said",
     ruleset="protection",
     owner="house",
-    source="house rule: whether an environment is production is a setting, and never guessed from its name",
+    source="house rule: a setting says whether an environment is production; its name does not decide this",
 )
 def production_said(_: ClusterView, program: Program) -> Iterator[Draft]:
     """Find an environment whose file does not say whether it is production. No production rule would apply to it."""
@@ -126,7 +126,7 @@ def filestore_deletion_protection(instance: FilestoreView, program: Program) -> 
 def bucket_force_destroy(bucket: BucketView, program: Program) -> Iterator[Draft]:
     """Find a production bucket that is deleted together with its objects."""
     if bucket.force_destroy and program.production:
-        message = f"bucket {bucket.name} is deleted with everything in it"
+        message = f"bucket {bucket.name} can be deleted with everything in it"
         nearest = "deletion_protection: true" if bucket.origin else "false"
         yield finding(bucket, "force_destroy", message, allowed="false in production", nearest=nearest)
 

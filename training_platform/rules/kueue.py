@@ -164,7 +164,7 @@ def _amount_findings(view: ObjectView, path: str, row: Json, cohort_field: str, 
         if amount is not None and amount < 0:
             yield finding(view, f"{path}.{name}", f"{name} is {row[name]}", allowed="at least 0", nearest="0")
         elif amount is not None and name != "nominalQuota" and not has_cohort:
-            message = f"{cohort_field} is not set, so nothing is borrowed or lent"
+            message = f"{cohort_field} is not set, so the queue neither borrows nor lends quota"
             yield finding(view, f"{path}.{name}", message, allowed=f"none without {cohort_field}")
     if cohort_field == "parentName":
         return  # a Cohort may lend more than its own quota
@@ -191,7 +191,7 @@ def kueue_preemption(view: ObjectView) -> Iterator[Draft]:
         yield finding(
             view,
             path,
-            f"is Never together with borrowWithinCohort {policy}",
+            f"is Never, but borrowWithinCohort is {policy}",
             allowed="LowerPriority, Any",
             nearest="LowerPriority",
         )
@@ -325,7 +325,7 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
             continue
         names = sorted({row.gke_label for row in ACCELERATORS.values() if row.kind == kind})
         if value not in names:
-            message = f"flavor {flavor.flavor} selects {label} {value}, which no node carries"
+            message = f"flavor {flavor.flavor} selects {label} {value}, but no node has this label"
             nearest = find_nearest(value, names)
             yield finding(flavor, "node_labels", message, allowed=enumeration(names, max_names=40), nearest=nearest)
     topology = flavor.node_labels.get(TOPOLOGY_LABEL)
@@ -355,8 +355,8 @@ def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]
     places_jobs = any(view.topology and view.flavor == flavor for view in program.all(FlavorView, "topology"))
     if places_jobs and not pool.queued and pool.least_vms < pool.most_vms:
         message = (
-            f"has {pool.least_vms} of its {pool.most_vms} VMs at first, and Kueue places jobs of {flavor} only on "
-            "existing VMs, so nothing would ever start the others"
+            f"starts with {pool.least_vms} of its {pool.most_vms} VMs, but Kueue places jobs of {flavor} only on "
+            f"existing VMs, so the other VMs would never start"
         )
         allowed = "a minimum equal to the maximum, queued provisioning, or a flavor without a topology"
         nearest = pool.most_vms if pool.machine and pool.machine.kind == "gpu" else None
@@ -374,7 +374,9 @@ def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Dr
     queued = any(row.flavor == quota.flavor and QUEUED_LABEL in row.node_labels for row in program.all(FlavorView))
     if queued and not quota.checks:
         message = f"queue {quota.queue} has no admission check on {quota.flavor}, whose nodes need ProvisioningRequests"
-        yield finding(quota, "checks", message, allowed="a check of kueue.x-k8s.io/provisioning-request on the flavor")
+        yield finding(
+            quota, "checks", message, allowed="an admission check of kueue.x-k8s.io/provisioning-request for the flavor"
+        )
 
 
 @rule(
@@ -385,7 +387,7 @@ def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Dr
 def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     """Find a flavor of queued nodes without a toleration for the taint that GKE adds to them."""
     if QUEUED_LABEL in flavor.node_labels and QUEUED_LABEL not in flavor.tolerated:
-        message = f"flavor {flavor.flavor} selects queued nodes and does not tolerate their taint"
+        message = f"flavor {flavor.flavor} selects queued nodes but does not tolerate their taint"
         yield finding(flavor, "tolerated", message, allowed=f"{QUEUED_LABEL}=true:NoSchedule", nearest=QUEUED_LABEL)
 
 
@@ -402,7 +404,7 @@ def arm_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     """
     selected = {flavor.node_labels.get(label) for label in ACCELERATOR_LABELS} & _ARM_ACCELERATORS
     if selected and ARCHITECTURE_LABEL not in {*flavor.tolerated, *flavor.node_labels}:
-        message = f"flavor {flavor.flavor} selects Arm nodes and does not tolerate their taint"
+        message = f"flavor {flavor.flavor} selects Arm nodes but does not tolerate their taint"
         taint = f"{ARCHITECTURE_LABEL}=arm64:NoSchedule"
         yield finding(flavor, "tolerated", message, allowed=taint, nearest=ARCHITECTURE_LABEL)
 
@@ -432,7 +434,7 @@ def partial_admission(view: ObjectView) -> Iterator[Draft]:
     if minimum is not None:
         maximum = min(parallelism, completions or parallelism) - 1
         if not re.fullmatch(r"[+-]?[0-9]+", minimum) or not 1 <= int(minimum) <= maximum:
-            allowed = f"1 to {maximum}" if maximum else "a parallelism of 2 or more first"
+            allowed = f"1 to {maximum}" if maximum else "first a parallelism of 2 or more"
             message = f"{_MIN_PARALLELISM} is {minimum}, for {maximum + 1} pods"
             yield finding(view, _ANNOTATIONS, message, allowed=allowed, nearest=str(maximum) if maximum else None)
     if string(annotations, _EQUAL_COMPLETIONS) in _TRUE:
@@ -443,7 +445,8 @@ def partial_admission(view: ObjectView) -> Iterator[Draft]:
         elif parallelism != (completions or 1):
             count = "not set" if completions is None else completions
             message = (
-                f"completions is {count} and parallelism {parallelism}; {_EQUAL_COMPLETIONS} needs both to be equal"
+                f"completions is {count} and parallelism is {parallelism}, but {_EQUAL_COMPLETIONS} requires that "
+                f"both are equal"
             )
             yield finding(view, "spec.completions", message, allowed=str(parallelism), nearest=str(parallelism))
 
@@ -453,7 +456,8 @@ def partial_admission(view: ObjectView) -> Iterator[Draft]:
     ruleset="kueue",
     severity="warning",
     owner="house",
-    source="Kueue v0.19.2, workload_controller.go: one time, from admission, which queued jobs get with their VMs",
+    source="Kueue v0.19.2, workload_controller.go: one timeout, which starts at admission; queued jobs are admitted "
+    "once they have VMs",
 )
 def flex_start_beside_reserved(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find a flex-start pool without alerts in a cluster in which stuck jobs may block reserved machines unnoticed.
@@ -467,8 +471,11 @@ def flex_start_beside_reserved(pool: NodePoolView, program: Program) -> Iterator
     reserved = [other for other in neighbours(pool, program) if other.reservation]
     if reserved:
         names = enumeration({str(other.origin[-1]) if other.origin else other.name for other in reserved})
-        message = f"with it, a job whose pods never get ready holds reserved VMs of {names} for 24 hours unnoticed"
-        allowed = "queued-provisioning, a cluster of its own, or addresses in alerts.emails"
+        message = (
+            f"because of it, a job whose pods never become ready can occupy reserved VMs of {names} for 24 hours "
+            f"unnoticed"
+        )
+        allowed = "queued-provisioning, a separate cluster, or addresses in alerts.emails"
         yield finding(pool, "flex_start", message, allowed=allowed, nearest="queued-provisioning")
 
 
@@ -492,7 +499,7 @@ def queued_metadata(view: ObjectView) -> Iterator[Draft]:
     for path, key, name in names:
         if name is not None and not SUBDOMAIN.match(name):
             yield finding(
-                view, path, f"{key} is {name!r}", allowed="a name in lower case, with digits, hyphens and dots"
+                view, path, f"{key} is {name!r}", allowed="a name of lower-case letters, digits, hyphens and dots"
             )
     equal = string(annotations, _EQUAL_COMPLETIONS)
     if equal and "template" in block(inputs, "spec") and equal not in _BOOLEANS:
@@ -505,7 +512,10 @@ def _gate_findings(view: ObjectView, value: str | None) -> Iterator[Draft]:
     gates = [gate.strip() for gate in value.split(",")] if value else []
     for gate in gates:
         if not _GATE.match(gate) or len(gate) > _LONGEST_GATE or gates.count(gate) > 1:
-            allowed = f"each gate once, with its domain as in example.com/gate, at most {_LONGEST_GATE} characters"
+            allowed = (
+                f"each gate only once, with its domain as in example.com/gate, and with at most {_LONGEST_GATE} "
+                f"characters"
+            )
             yield finding(view, _ANNOTATIONS, f"{_GATES} has {gate!r}", allowed=allowed)
             return
 
@@ -632,7 +642,7 @@ def topology_group(view: ObjectView) -> Iterator[Draft]:
         may_have_leader = any(member.pods in (1, None) for member in members)
         if len(members) != _SETS_OF_A_GROUP or len(topologies) > 1 or not may_have_leader:
             message = f"pod group {group!r} has {len(members)} sets of pods"
-            allowed = "two with the same topology, one of them with 1 pod"
+            allowed = "two sets with the same topology, one of them with 1 pod"
             yield finding(view, f"{members[-1].path}.metadata.annotations", message, allowed=allowed)
 
 
@@ -641,7 +651,7 @@ def _layer_findings(view: ObjectView, path: str, annotations: Json, pods: int | 
     value = string(annotations, _LAYERS)
     if value is None:
         return
-    allowed = '1 to 3 layers as in [{"topology": "example.com/rack", "size": 4}], each size a divisor of the one before'
+    allowed = '1 to 3 layers as in [{"topology": "example.com/rack", "size": 4}], each size dividing the size before it'
     if not _are_layers(value, pods) or _SLICE in annotations or _SLICE_SIZE in annotations:
         yield finding(view, path, f"{_LAYERS} is {value!r}", allowed=f"{allowed}, without {_SLICE}")
 

@@ -33,7 +33,10 @@ from training_platform.views.whole_stack import Program
 
 RangeOwner = SubnetView | ServicesRangeView
 """Views of resources that use ranges of a VPC."""
-_ARITHMETIC = "GKE's block of pod addresses per node; general knowledge (unverified), as xpk 367c838 sizes its pools"
+_ARITHMETIC = (
+    "GKE's block of pod addresses per node; general knowledge (unverified), consistent with the pool sizes of xpk "
+    "367c838"
+)
 DEFAULT_PODS = 110
 WEBHOOK_PORT = 9443
 RESERVED_ADDRESSES = 4  # of a subnet's primary range
@@ -62,8 +65,8 @@ def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     if total > room.num_addresses:
         largest = max(blocks, key=lambda pool: blocks[pool] * pool.most_vms)
         message = (
-            f"the pods' range {room} has {room.num_addresses:,} addresses, but all nodes at the pools' maximum need "
-            f"{total:,} ({largest.name} most of them)"
+            f"the pods' range {room} has {room.num_addresses:,} addresses, but the maximum number of nodes needs "
+            f"{total:,} (most of them for {largest.name})"
         )
         prefix = prefix_with(total)
         min_addresses = sum(block * pool.least_vms for pool, block in blocks.items())
@@ -94,8 +97,8 @@ def pod_block(max_pods: int) -> int:
 def range_names(cluster: ClusterView) -> Iterator[Draft]:
     """Find a cluster that uses the same range for pods and Services."""
     if cluster.pods_range and cluster.pods_range == cluster.services_range:
-        message = f"pods and Services both have the range {cluster.pods_range}"
-        yield finding(cluster, "services_range", message, allowed="a range of their own for Services")
+        message = f"pods and Services use the same range, {cluster.pods_range}"
+        yield finding(cluster, "services_range", message, allowed="a separate range for Services")
 
 
 @rule("node-range", ruleset="addresses", across=True, source=_ARITHMETIC)
@@ -110,7 +113,8 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     if nodes > room.num_addresses - RESERVED_ADDRESSES:
         prefix = prefix_with(nodes + RESERVED_ADDRESSES)
         message = (
-            f"the nodes' range {room} has {room.num_addresses - RESERVED_ADDRESSES:,} addresses for {nodes:,} nodes"
+            f"the nodes' range {room} has {room.num_addresses - RESERVED_ADDRESSES:,} addresses, but there can be "
+            f"{nodes:,} nodes"
         )
         yield finding(
             subnet, "cidr", message, allowed=f"a /{prefix} or larger", nearest=f"{room.network_address}/{prefix}",
@@ -118,7 +122,9 @@ def node_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         )  # fmt: skip
 
 
-@rule("ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC are apart")
+@rule(
+    "ranges-overlap", ruleset="addresses", across=True, source="Compute docs, subnets: ranges of one VPC do not overlap"
+)
 def ranges_overlap(program: Program) -> Iterator[Draft]:
     """Find two overlapping ranges in one VPC."""
     for network, every_range in sorted(program.once(_taken).items()):
@@ -144,7 +150,8 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     across=True,
     severity="warning",
     owner="house",
-    source="house rule: who takes addresses of others cannot reach them (RFC 1918; IANA's special-purpose registry)",
+    source="house rule: a VPC with public addresses of others cannot reach those others (RFC 1918; IANA's "
+    "special-purpose registry)",
 )
 def public_range(subnet: SubnetView) -> Iterator[Draft]:
     """Find a range of public addresses. Pods and nodes could not reach their owners on the internet."""
@@ -154,14 +161,14 @@ def public_range(subnet: SubnetView) -> Iterator[Draft]:
             private = next(alike, _PRIVATE[0])
             start = private.network_address + int(room.network_address) % private.num_addresses
             nearest = f"{start}/{room.prefixlen}" if room.prefixlen >= private.prefixlen else None
-            message = f"{room} is not a private range: its addresses belong to others on the internet"
+            message = f"{room} is not a private range: its addresses are public and belong to others"
             yield finding(subnet, field, message, allowed=f"ranges in {', '.join(map(str, _PRIVATE))}", nearest=nearest)
 
 
 @rule(
     "subnet-range",
     ruleset="addresses",
-    source="Service Networking's API document v1: Compute refuses subnets beyond /29, read 2026-11-28; VPC docs, "
+    source="Service Networking's API document v1: Compute refuses subnets smaller than /29, read 2026-11-28; VPC docs, "
     "prohibited ranges (general knowledge, not read)",
 )
 def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
@@ -209,7 +216,7 @@ def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     if any(row.opens(WEBHOOK_PORT) for row in rules):
         return
     queues = bool(program.all(FlavorView) or program.all(FlavorQuotaView))
-    message = f"no firewall rule of {network.name} lets the control plane reach webhooks on tcp {WEBHOOK_PORT}"
+    message = f"no firewall rule of {network.name} allows the control plane to reach webhooks on tcp {WEBHOOK_PORT}"
     yield finding(
         cluster, "network", message, allowed=f"tcp {', '.join(control_plane_ports())} from the control plane's range",
         nearest="a Firewall of that VPC", severity="error" if queues else None,
@@ -221,7 +228,7 @@ def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     ruleset="addresses",
     across=True,
     severity="warning",
-    source="GKE docs, private clusters; that images then cannot be pulled is (inferred)",
+    source="GKE docs, private clusters; it is (inferred) that images then cannot be pulled",
 )
 def private_nodes_way_out(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find private nodes in a region without NAT, which cannot pull images from outside Google Cloud."""
@@ -273,17 +280,17 @@ def filestore_clients(instance: FilestoreView, program: Program) -> Iterator[Dra
     """
     reserved = network_of(instance.reserved_range)
     if reserved is not None and reserved.overlaps(_FILESTORE_OWN):
-        message = f"{reserved} is in {_FILESTORE_OWN}, which Filestore keeps for its own components"
-        yield finding(instance, "reserved_range", message, allowed=f"a range outside of {_FILESTORE_OWN}")
+        message = f"{reserved} is in {_FILESTORE_OWN}, which Filestore reserves for its own components"
+        yield finding(instance, "reserved_range", message, allowed=f"a range outside {_FILESTORE_OWN}")
     served = [network_of(text) for export in instance.exports for text in export.ranges]
     for room, field, view in program.once(_taken).get(_network_name(instance, program), ()):
         if field != "cidr" or not isinstance(view, SubnetView) or not view.is_of_nodes:
             continue
         if room.overlaps(_FILESTORE_OWN):
-            message = f"nodes in {room} cannot connect to {instance.name}: Filestore keeps {_FILESTORE_OWN}"
-            yield finding(view, field, message, allowed=f"a range outside of {_FILESTORE_OWN}")
+            message = f"nodes in {room} cannot connect to {instance.name}, because Filestore reserves {_FILESTORE_OWN}"
+            yield finding(view, field, message, allowed=f"a range outside {_FILESTORE_OWN}")
         elif not any(map(room.subnet_of, _RFC_1918)) and not any(block and room.subnet_of(block) for block in served):
-            message = f"nodes in {room} are outside of RFC 1918, and no export of the instance names them"
+            message = f"nodes in {room} are outside RFC 1918, but no export of the instance contains that range"
             yield finding(
                 instance, "exports", message, allowed=f"an export with {room}", nearest=room, severity="warning"
             )
@@ -305,8 +312,8 @@ def filestore_range_given(instance: FilestoreView, program: Program) -> Iterator
     size = f"/{tier.reserved_prefixes[0]}" if tier else "range"
     yield finding(
         instance, "reserved_range",
-        "has no address range: Google Cloud picks one when it creates the instance, and no later subnet can use it",
-        allowed=f"a free {size} of the VPC; for an existing instance, its range",
+        "has no address range: Google Cloud chooses one at creation, and no later subnet can use that range",
+        allowed=f"a free {size} in the VPC; for an existing instance, the range that it has",
         nearest=_free_range(instance, program, tier.reserved_prefixes[0]) if tier else None,
     )  # fmt: skip
 
@@ -448,7 +455,7 @@ def network_of(text: str | None) -> IPv4Network | None:
     severity="warning",
     across=True,
     owner="house",
-    source="Cloud NAT docs, addresses and ports, read 2026-11-28: at most 300 automatic addresses a gateway",
+    source="Cloud NAT docs, addresses and ports, read 2026-11-28: at most 300 automatic addresses per gateway",
 )
 def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Draft]:
     """Find too few NAT addresses for the ports of all VMs. Additional connections would fail.
@@ -467,7 +474,7 @@ def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Dra
     if needed <= available:
         return
     has = "a gateway has at most 300"
-    allowed = "fewer VMs in the region, or fewer ports"
+    allowed = "fewer VMs in the region, or fewer ports per VM"
     nearest = None
     if gateway.addresses:
         has = f"{available} are reserved"
@@ -480,7 +487,7 @@ def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Dra
 MOST_NAT_ADDRESSES = 300
 
 
-_HOUSE = "house rule: machines reach the internet by NAT, and people reach control planes by name and IAM"
+_HOUSE = "house rule: machines reach the internet through NAT, and people reach control planes by DNS name and with IAM"
 
 
 @rule("private-cluster", ruleset="network", owner="house", source=_HOUSE)

@@ -23,8 +23,8 @@ PUBLIC_ACCESS = "public-access"
 _EVERYBODY = {
     "allUsers": "anybody on the internet",
     "allAuthenticatedUsers": "anybody with a Google account",
-    "system:anonymous": "anybody who reaches the API server",
-    "system:unauthenticated": "anybody who reaches the API server",
+    "system:anonymous": "anybody who can reach the API server",
+    "system:unauthenticated": "anybody who can reach the API server",
     "system:authenticated": "anybody with a Google account",  # which GKE authenticates: GKE docs, RBAC best practices
 }
 _IN_POLICY = re.compile(r'"(allUsers|allAuthenticatedUsers)"')  # of the JSON of a whole policy
@@ -49,7 +49,8 @@ _INTERNAL = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-bala
     PUBLIC_ACCESS,
     ruleset="access",
     owner="house",
-    source="house rule: what anybody may reach, somebody answers for; IAM docs, allUsers; Compute docs, firewall rules",
+    source="house rule: somebody is responsible for everything that is public; IAM docs, allUsers; Compute docs, "
+    "firewall rules",
 )
 def public_access(resource: ObjectView) -> Iterator[Draft]:
     """Find access for everybody: a grant to all users, a range of all addresses, or a switch for public access.
@@ -64,21 +65,21 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
         if members:
             role = inputs.get("role")
             message = f"{members[0]} is {_EVERYBODY[members[0]]}{f', who gets {role}' if isinstance(role, str) else ''}"
-            yield finding(resource, path, message, allowed="the members that need it")
+            yield finding(resource, path, message, allowed="only the members that need access")
         elif inward and (addresses := _public_addresses(value)) and not _is_outward(path):
-            message = f"{value} lets {addresses} in{_ports(resource.type, inputs)}"
-            yield finding(resource, path, message, allowed="the ranges that need it")
+            message = f"{value} admits {addresses}{_ports(resource.type, inputs)}"
+            yield finding(resource, path, message, allowed="only the ranges that need access")
         elif value in _PUBLIC_ACLS and path.endswith("predefinedAcl"):
             yield finding(resource, path, f"{value} lets everybody read", allowed="no public list", nearest="private")
     for (kind, name), problem in _SWITCHES.items():
         if resource.type.partition(":")[2] == kind and inputs.get(name) is True:
             yield finding(resource, name, f"{name} {problem}", allowed="false", nearest="false")
     if resource.type == _SERVICE and _is_public_service(inputs):
-        message = "a Service of type LoadBalancer has an address on the internet that every address reaches"
+        message = "a Service of type LoadBalancer has a public address that can be reached from the whole internet"
         allowed = f"the annotation {_INTERNAL[0]}: Internal, or loadBalancerSourceRanges"
         yield finding(resource, "spec.type", message, allowed=allowed)
     if resource.type in FORWARDING_RULES and inputs.get("loadBalancingScheme") in _EXTERNAL:
-        message = "an external load balancer has an address on the internet; who gets in is up to its backends"
+        message = "an external load balancer has a public address, so only its backends control access"
         yield finding(
             resource, "loadBalancingScheme", message, allowed="an internal scheme, or an exemption", severity="warning"
         )
@@ -89,15 +90,15 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
     ruleset="access",
     severity="warning",
     owner="house",
-    source="house rule: roles fit their use; IAM docs, basic roles (general knowledge, not read)",
+    source="house rule: roles give only the necessary access; IAM docs, basic roles (general knowledge, not read)",
 )
 def broad_role(resource: ObjectView) -> Iterator[Draft]:
     """Find an owner or editor role, which may change everything in a project, a folder or an organisation."""
     role = resource.inputs.get("role")
     if isinstance(role, str) and role in BROAD_ROLES:
         member = resource.inputs.get("member") or resource.inputs.get("members")
-        message = f"{role} lets {_named(member)} change everything in it"
-        yield finding(resource, "role", message, allowed="roles for what they do")
+        message = f"{role} lets {_named(member)} change everything in this resource"
+        yield finding(resource, "role", message, allowed="narrower roles")
 
 
 def _named(member: Any) -> str:

@@ -39,16 +39,17 @@ from training_platform.resources.team_logs import log_view_name, vertex_log_view
 
 RIGHTS = declare(
     "rights",
-    "Find a promise to members, jobs, nodes or Google's agents without a role that the stacks grant.",
+    "Find access that the stack files promise to members, jobs, nodes or Google's agents, but that no role in the "
+    "stacks grants.",
     ruleset="rights",
-    refused_by="Google Cloud, with 403 at the first call; nobody, if the role is granted outside the stacks",
+    refused_by="Google Cloud, with 403 at the first call, unless the role is granted outside the stacks",
     excuse="exemption",
 )
 VERTEX_SUBMISSION = declare(
     "vertex-submission",
-    "Find people who may start jobs on Vertex AI in a project with others' accounts.",
+    "Find people who may start jobs on Vertex AI in a project with accounts of other teams.",
     ruleset="rights",
-    refused_by="nobody but `check`. Google Cloud lets whoever starts a job act as other accounts of the project",
+    refused_by="`check` only. Google Cloud lets a person who starts a job act as other accounts of the project",
     excuse="exemption",
 )
 READ_OBJECTS = ("storage.objects.get", "storage.objects.list")
@@ -122,7 +123,7 @@ def lacking(subject: Subject, rule: Rule, needed: Iterable[NeededRight], rights:
         ]
         if permissions:
             message = f"{right.who} cannot {right.does}: {right.principal} lacks {', '.join(permissions)}"
-            allowed = f"a role with it on {right.resource} or above"
+            allowed = f"a role with these permissions on {right.resource} or above"
             yield finding(subject, right.path, message, rule=rule, allowed=allowed)
 
 
@@ -427,16 +428,16 @@ def _submissions(workspace: Workspace) -> Iterator[Draft]:
         if team.vertex.members_submit and other_teams:
             use = "uses" if len(other_teams) == 1 else "use"
             message = (
-                f"members would start jobs in {project}, which {enumeration(other_teams)} also {use}: a job can run as "
-                "any of its accounts"
+                f"members could start jobs in {project}, which {enumeration(other_teams)} also {use}: a job can run "
+                f"as any account of the project"
             )
-            allowed = "a project of only this team, or vertex_submitters of the environment"
+            allowed = "a project that only this team uses, or vertex_submitters in the environment"
             yield finding(
                 stack, ("vertex", "members_submit"), message, rule=VERTEX_SUBMISSION, allowed=allowed, nearest="false"
             )
     for stack, environment in workspace.environments():
         for index, member in enumerate(environment.vertex_submitters):
             if member.startswith(_PEOPLE):
-                message = f"{member} stands for people, who could start jobs as any account of the project"
+                message = f"{member} contains people, who could start jobs as any account of the project"
                 allowed = "the account of a pipeline, such as serviceAccount:submit@example-ci.iam.gserviceaccount.com"
                 yield finding(stack, ("vertex_submitters", index), message, rule=VERTEX_SUBMISSION, allowed=allowed)

@@ -83,7 +83,9 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     if count is None and bundled:
         ignored = [field.lower() for field in pool.ignored or () if f"{field}.".startswith("nodeConfig.")]
         if not any(field == "nodeconfig" or "ssd" in field for field in ignored):
-            message = "the number of local SSDs is not set; the API sets it, and later previews would replace the pool"
+            message = (
+                "the number of local SSDs is not set; the API sets a number, so later previews would replace the pool"
+            )
             yield finding(pool, "local_ssd_count", message, allowed=bundled, nearest=bundled, severity="warning")
     elif count is not None and count not in allowed:
         nearest = min(allowed, key=lambda fitting: abs(fitting - count))
@@ -95,14 +97,14 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     "local-ssd-forms",
     ruleset="disks",
     severity="warning",
-    source="gcloud's flags of node pools exclude each other, read 2026-11-22; what the API says is (inferred)",
+    source="gcloud's flags of node pools exclude each other, read 2026-11-22; the behaviour of the API is (inferred)",
 )
 def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
     """Find local SSDs in several forms: ephemeral storage, raw blocks, and the older count exclude each other."""
     forms = [name for name in _FORMS if getattr(pool, name)]
     if len(forms) > 1:
         requested = " and ".join(_FORMS[name] for name in forms)
-        message = f"local SSDs are requested as {requested}, but a pool has them in one form"
+        message = f"local SSDs are requested as {requested}, but a pool can have only one form"
         yield finding(pool, forms[1], message, allowed="one form", nearest=_FORMS[forms[0]])
     if pool.data_cache_ssds and pool.data_cache_ssds > (pool.ephemeral_ssds or pool.data_cache_ssds):
         message = f"{pool.data_cache_ssds} local SSDs are for the data cache, but the nodes have {pool.ephemeral_ssds}"
@@ -147,7 +149,7 @@ def disk_key_location(pool: NodePoolView) -> Iterator[Draft]:
 def filestore_key(instance: FilestoreView) -> Iterator[Draft]:
     """Find a key on a Filestore tier that does not support keys."""
     if instance.encrypted and instance.tier in WITHOUT_KEYS:
-        message = f"{instance.tier} does not support keys of your own"
+        message = f"{instance.tier} does not support your own keys"
         yield finding(instance, "tier", message, allowed=enumeration(WITH_KEYS), nearest=WITH_KEYS[0])
 
 
@@ -209,7 +211,7 @@ def filestore_multishare(view: StorageClassView) -> Iterator[Draft]:
     shared = view.parameters.get("multishare") == "true"
     largest = view.largest_share
     if shared and tier.lower() != "enterprise":
-        message = f"claims share instances of tier {tier}, which has one share per instance"
+        message = f"claims would share instances of tier {tier}, but an instance of this tier has only one share"
         yield finding(view, "tier", message, allowed="ENTERPRISE", nearest="ENTERPRISE")
     if largest is not None and (not shared or largest not in SHARES):
         message = f"the largest share is {largest}" + ("" if shared else ", but multishare is off")
@@ -220,7 +222,7 @@ def filestore_multishare(view: StorageClassView) -> Iterator[Draft]:
 def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
     """Find a bucket with a hierarchical namespace and object versioning, which exclude each other."""
     if bucket.hierarchical and bucket.versioning:
-        message = "keeps versions of objects, which a hierarchical namespace does not support"
+        message = "keeps old versions of objects, which a hierarchical namespace does not support"
         yield finding(bucket, "versioning", message, allowed="one of the two", nearest="false")
 
 
@@ -228,11 +230,11 @@ def bucket_hierarchical(bucket: BucketView) -> Iterator[Draft]:
     "built-in-class",
     ruleset="volumes",
     severity="warning",
-    source="comment of a third-party storage class; CSI #43",
+    source="comment in a third-party storage class; CSI #43",
 )
 def built_in_class(claim: VolumeClaimView) -> Iterator[Draft]:
     """Find a claim on one of GKE's StorageClasses, which create instances in the VPC named default."""
     if claim.class_name in GKE_CLASSES:
         message = f"class {claim.class_name} creates Filestore instances in the VPC named default"
-        allowed = "a StorageClass with parameter network, unless the cluster is in that VPC"
+        allowed = "a StorageClass with the parameter network, unless the cluster is in the VPC `default`"
         yield finding(claim, "class_name", message, allowed=allowed)

@@ -123,7 +123,7 @@ def _topology(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, 
     suggestion = topology + _quota_of_slice(topology, pool, alternatives, environment)
     if positions := team_flavors.get(flavor_name(pool)):
         renamed = _flavor_with(pool, topology)
-        suggestion += f"; its flavor then becomes {renamed}: change it at {enumeration(positions)}"
+        suggestion += f"; its flavor then becomes {renamed}: change the flavor's name at {enumeration(positions)}"
     return dataclasses.replace(finding, nearest="; or ".join((suggestion, *further)))
 
 
@@ -140,7 +140,7 @@ def _quota_of_slice(topology: str, pool: ExpandedPool, alternatives: Alternative
         return ""
     smaller = largest_slice(pool, headroom)
     quota_left = f"{shown(max(0, headroom))} chips of quota"
-    room = f"{smaller} fits the {quota_left} that are left" if smaller else f"{quota_left} are left"
+    room = f"{smaller} fits the remaining {quota_left}" if smaller else f"{quota_left} are left"
     return f"; {room}, {topology} takes {shown(needed)}"
 
 

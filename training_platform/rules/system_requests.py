@@ -28,11 +28,12 @@ _GKE_NODE: Final = 0.2
 
 SYSTEM_POOL_ROOM = declare(
     "system-pool-room",
-    "Find pools for controllers that do not hold what the cluster's controllers request.",
+    "Find pools for controllers with less capacity than the cluster's controllers request.",
     ruleset="capacity",
-    refused_by="nobody but `check`. The pods stay pending, and `up` fails when its Helm releases time out",
+    refused_by="`check` only. The pods stay pending, and `up` fails when its Helm releases time out",
     excuse="exemption",
-    source="requests of the plan and of charts; GKE docs, plan node sizes (unverified); GKE's own pods are an estimate",
+    source="requests in the plan and in charts; GKE docs, plan node sizes (unverified); requests of GKE's own pods "
+    "are an estimate",
 )
 
 
@@ -59,11 +60,11 @@ def _too_small(stack: Stack, path: Path, name: str, cluster: ClusterSpec) -> Ite
     needed = _requested(name, cluster)
     at_most = _room_at_most(system, cluster)
     always = sum(usable_vcpus(pool) * pool.min_nodes for pool in pools) - _GKE_CLUSTER
-    subject = f"controllers of {name} request {needed:.2f} vCPUs, and beside GKE's own pods"
+    subject = f"controllers of {name} request {needed:.2f} vCPUs, but in addition to GKE's own pods"
     if at_most < needed:
         field = "max_nodes"
         enough = system.max_nodes + ceil((needed - at_most) / usable_vcpus(system))
-        message = f"{subject} its pools without accelerators have {max(0, at_most):.2f} at most"
+        message = f"{subject} its pools without accelerators have room for {max(0, at_most):.2f} at most"
     elif always < needed:
         field = "min_nodes"
         enough = system.min_nodes + ceil((needed - always) / usable_vcpus(system))

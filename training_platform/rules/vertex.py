@@ -27,8 +27,10 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
     if name is None:
         yield finding(pool, "machine_type", "is not written", allowed=enumeration(offered))
     elif machine is not None and machine.kind == "tpu":
-        allowed = "a machine type without TPUs; a job on Vertex AI has TPUs if it names no persistent resource"
-        yield finding(pool, "machine_type", f"{name!r} has TPUs, which no persistent resource has", allowed=allowed)
+        allowed = "a machine type without TPUs; only a job on Vertex AI without a persistent resource can have TPUs"
+        yield finding(
+            pool, "machine_type", f"{name!r} has TPUs, which persistent resources do not support", allowed=allowed
+        )
     elif name not in offered:
         problem = "is not in the catalogue" if machine is None else "is not supported by persistent resources"
         message = f"{name!r} {problem}"
@@ -108,8 +110,8 @@ def persistent_replicas(pool: PersistentPoolView) -> Iterator[Draft]:
 def persistent_resource_name(pool: PersistentPoolView) -> Iterator[Draft]:
     """Find an id that Vertex AI does not allow."""
     if pool.resource_id is not None and not _NAME.match(pool.resource_id):
-        allowed = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
-        yield finding(pool, "resource_id", f"the id {pool.resource_id!r} is refused", allowed=allowed)
+        allowed = "at most 63 lower-case letters, digits and dashes, starting with a letter and not ending with a dash"
+        yield finding(pool, "resource_id", f"Vertex AI refuses the id {pool.resource_id!r}", allowed=allowed)
 
 
 @rule(

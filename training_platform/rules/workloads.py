@@ -30,10 +30,10 @@ def workload_findings(workspace: Workspace) -> list[Finding]:
 
 SHARE_EMPTY = declare(
     "share-empty",
-    "Find a share with which no job can run: nothing is promised, and nothing may be borrowed.",
+    "Find a share with which no job can run, because its quota and its borrowing limit are 0.",
     ruleset="capacity",
     severity="warning",
-    refused_by="nobody but `check`. Kueue accepts the queue, and its jobs wait forever",
+    refused_by="`check` only. Kueue accepts the queue, but its jobs wait forever",
     excuse="exemption",
 )
 TEAM_WITHOUT_SHARE = declare(
@@ -41,7 +41,7 @@ TEAM_WITHOUT_SHARE = declare(
     "Find a team without a share and without Vertex AI: none of its jobs can run.",
     ruleset="capacity",
     severity="warning",
-    refused_by="nobody but `check`, which has no queue for the team",
+    refused_by="`check` only, because there is no queue for the team",
     excuse="exemption",
 )
 
@@ -52,7 +52,7 @@ def share_findings(workspace: Workspace) -> Iterator[Draft]:
         if stack.retired is not None or stack.findings:
             continue
         if not team.shares and team.vertex == Vertex():
-            message = "has no share of any cluster and nothing of Vertex AI, so that none of its jobs can run"
+            message = "is empty, and the team has nothing on Vertex AI either, so none of its jobs can run"
             yield finding(stack, ("shares",), message, rule=TEAM_WITHOUT_SHARE, allowed="a share of a flavor")
         for cluster, shares in team.shares.items():
             for flavor, share in shares.items():
@@ -60,9 +60,9 @@ def share_findings(workspace: Workspace) -> Iterator[Draft]:
                     yield finding(
                         stack,
                         ("shares", cluster, flavor, "borrowing_limit"),
-                        "is 0 and so is nominal_quota: no job in this queue ever runs",
+                        "is 0, and so is nominal_quota, so no job in this queue can ever run",
                         rule=SHARE_EMPTY,
-                        allowed="a nominal quota, or more to borrow",
+                        allowed="a larger nominal_quota or borrowing_limit",
                     )
 
 
@@ -103,15 +103,15 @@ def _over_share(
     if total <= nominal:
         return
     parts = ", ".join(f"{name} {chips}" for name, chips in requested.items())
-    message = f"model servers on {flavor.name} can have {total} {flavor.accelerator.resource} ({parts})"
+    message = f"model servers on {flavor.name} can request {total} {flavor.accelerator.resource} ({parts})"
     for name, server in servers.items():
         fits = max(0, nominal - (total - requested[name])) // replica_chips(server, flavor)
         yield finding(
             stack,
             (*path, name, "max_replicas"),
-            f"{message}; the team's share is {nominal}",
+            f"{message}, but the team's share is {nominal}",
             rule=SERVING_OVER_SHARE,
-            allowed=f"at most {fits} besides the others" if fits else "a larger share",
+            allowed=f"at most {fits} in addition to the others" if fits else "a larger share",
             nearest=fits if fits >= server.min_replicas else None,
         )
 
@@ -119,14 +119,14 @@ def _over_share(
 def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor) -> Iterator[Draft]:
     """Find a flavor whose VMs belong to one job, and a number of chips that no VM can give to one pod."""
     if flavor.by_request:
-        message = f"VMs of {flavor.name} are created for one job and deleted after its longest run"
+        message = f"VMs of {flavor.name} are created for one job and deleted after their maximum run time"
         yield _wrong(stack, (*path, "flavor"), message, "a flavor without queued provisioning")
     places = min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
     chips = chips_of(server, flavor)
     whole = flavor.accelerator.kind == "tpu" or vms_of(server, flavor) > 1
     if chips > places or (whole and chips != places):
-        message = f"is {chips}, and a VM of {flavor.name} has {places}"
-        message += ": a pod takes all" if whole else ""
+        message = f"is {chips}, but a VM of {flavor.name} has {places}"
+        message += ", and a pod has to use all of them" if whole else ""
         yield _wrong(stack, (*path, "chips"), message, str(places) if whole else f"at most {places}", places)
 
 
@@ -135,21 +135,21 @@ def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, 
     vms = vms_of(server, flavor)
     in_slice = slice_vms(flavor)
     if flavor.accelerator.kind == "tpu" and (server.vms or in_slice) != in_slice:
-        message = f"is {server.vms}, and a slice of {flavor.name} has {in_slice}"
+        message = f"is {server.vms}, but a slice of {flavor.name} has {in_slice}"
         yield _wrong(stack, path, message, str(in_slice), in_slice)
     elif vms > 1 and OPERATOR not in spec.operators:
-        message = f"a replica on {flavor.name} is of {vms} VMs, for which its cluster has no {OPERATOR}"
+        message = f"a replica on {flavor.name} has {vms} VMs, but its cluster does not have the operator {OPERATOR}"
         yield _wrong(stack, (*path[:-1], "flavor"), message, f"a cluster with {OPERATOR} among its operators")
     elif vms == 1 and server.worker_command:
-        message = f"has no effect: a replica on {flavor.name} is of one VM"
-        yield _wrong(stack, (*path[:-1], "worker_command"), message, "vms of at least 2, or the field left out")
+        message = f"has no effect: a replica on {flavor.name} has only one VM"
+        yield _wrong(stack, (*path[:-1], "worker_command"), message, "`vms` of at least 2, or the field left out")
 
 
 def _server_image_findings(stack: Stack, path: Path, server: ServerSpec, home: Environment) -> Iterator[Draft]:
     """Find an image that the cluster's admission policy refuses."""
     sources = home.image_sources
     if sources and not server.image.startswith(sources):
-        message = f"{server.image} comes from elsewhere than image_sources of {stack.environment_name} say"
+        message = f"{server.image} is not from image_sources of {stack.environment_name}"
         yield _wrong(stack, (*path, "image"), message, f"images of {enumeration(sources)}")
 
 
@@ -157,7 +157,7 @@ def _priority_findings(stack: Stack, path: Path, server: ServerSpec, team: Team,
     """Find a server whose additional pods would wait for running training jobs when its load grows."""
     values = priorities(home)
     if team.preemption.within_queue == "Never":
-        message = "no job of the team is stopped for its model servers, which wait until one ends"
+        message = "the team's model servers cannot preempt its jobs, so they wait until a job ends"
         yield _wrong(
             stack, ("preemption", "within_queue"), message, "LowerPriority", "LowerPriority", severity="warning"
         )
@@ -170,7 +170,7 @@ def _priority_findings(stack: Stack, path: Path, server: ServerSpec, team: Team,
 
 SERVING_FITS = declare(
     "serving-fits",
-    "Find a model server that no VM of its flavor holds, or that training does not yield to.",
+    "Find a model server that does not fit a VM of its flavor, or that cannot preempt training.",
     ruleset="capacity",
     excuse="exemption",
 )
@@ -202,8 +202,8 @@ def notebook_findings(workspace: Workspace) -> Iterator[Draft]:
             for name, team in spec.notebooks.teams.items():
                 here = (*path, "teams", name)
                 if name not in teams:
-                    message = f"no stack of a team {name!r} belongs to {stack.name}"
-                    allowed = enumeration(teams) or "the name of a team that has one"
+                    message = f"{stack.name} has no stack of a team {name!r}"
+                    allowed = enumeration(teams) or "the name of a team with a stack"
                     nearest = find_nearest(name, teams)  # its file may be added after the environment's
                     yield finding(
                         stack,
@@ -232,10 +232,10 @@ def _notebook_pool_findings(
             continue
         if holds_notebooks(pools[name]):
             flavor = flavor_name(pools[name])
-            message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait for ever"
+            message = f"team {team.name} has no share of {flavor} in {cluster}: its notebooks would wait forever"
         else:
-            message = f"{name} has no notebooks: its VMs do not start for a notebook, which is a single pod"
-        allowed = enumeration(good) or "a pool of single VMs in a flavor with a share of the team"
+            message = f"{name} cannot run notebooks: its VMs do not start for a notebook, which is a single pod"
+        allowed = enumeration(good) or "a pool of single VMs whose flavor is in a share of the team"
         yield finding(
             stack,
             (*path, "pools", number),
@@ -250,17 +250,17 @@ def _notebook_user_findings(stack: Stack, path: Path, spec: NotebookTeam, domain
     for number, user in enumerate(spec.users):
         name, _, user_domain = user.partition("@")
         if user_domain != domain:
-            message = f"{user} is not an account of {domain}, and no others may sign in"
+            message = f"{user} is not an account of {domain}, and other accounts cannot sign in"
             yield finding(stack, (*path, "users", number), message, rule=NOTEBOOKS_OF_TEAMS, nearest=f"{name}@{domain}")
 
 
 def _notebook_image_findings(stack: Stack, path: Path, image: str | None, home: Environment) -> Iterator[Draft]:
     if home.image_sources and not (image or "").startswith(home.image_sources):
-        message = f"{image or 'the image of the catalogue'} comes from elsewhere than image_sources say"
+        message = f"{image or 'the image of the catalogue'} is not from image_sources"
         yield finding(
             stack,
             (*path, "image"),
-            f"{message}: pods of it are refused in namespaces of teams",
+            f"{message}: its pods are refused in namespaces of teams",
             rule=NOTEBOOKS_OF_TEAMS,
             allowed=f"images of {enumeration(home.image_sources)}",
         )

@@ -91,7 +91,7 @@ def _patterns(schema: Any) -> list[str]:
         ),
         (
             spoiled(spec__resourceGroups__flavors__resources=[{"name": "cpu"}]),
-            "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: nominalQuota is required and missing",
+            "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: nominalQuota is required but missing",
         ),
         (
             spoiled(spec__resourceGroups__flavors__resources=[{"name": "cpu", "nominalQuota": 1}] * 2),

@@ -81,7 +81,7 @@ def test_a_valid_job_is_resolved_to_the_things_that_it_names(read: Read) -> None
         ("image: registry.example.com/train:1", "imgae: x:1\nimage: x:1", (2, 1), "imgae", "args, command", "image"),
         ("command: [python]", "command: [python, 3]", (3, 19), "command[1]", "a string (in quotes)", None),
         ('MODE: "on"', '1MODE: "on"', (4, 7), "env.1MODE", "letters, digits and _", None),
-        ('MODE: "on"', "MODE: on", (4, 13), "env.MODE", "what all readers of YAML read alike", '"on"'),
+        ('MODE: "on"', "MODE: on", (4, 13), "env.MODE", "a form that all YAML parsers read in the same way", '"on"'),
         ("output: checkpoints", "output: checkpoint", (5, 1), "output", "checkpoints, far", "checkpoints"),
         ("cluster: tpus", "cluster: tpu", (6, 7), "gke.cluster", "gpus, tpus", "tpus"),
         ("flavor: tpu-v5e-4x8", "flavor: tpu-v5e-4x9", (6, 22), "gke.flavor", "tpu-v5e-2x4,", "tpu-v5e-4x8"),

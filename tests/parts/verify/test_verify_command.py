@@ -199,5 +199,7 @@ def test_a_bug_in_a_probe_is_reported_as_one_and_the_other_probes_run(
         result = verify(lab, *words, "--anew", "--yes", "--local-cloud", address)
 
     assert result.exit_code == 2
-    assert "error: probe tenancy-accounts failed because of a bug of its own: ZeroDivisionError" in result.stdout
+    assert (
+        "error: probe tenancy-accounts failed because of a bug in training-platform: ZeroDivisionError" in result.stdout
+    )
     assert "1 failed, 1 refuted" in result.stdout

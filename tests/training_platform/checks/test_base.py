@@ -540,7 +540,7 @@ def test_without_a_repository_or_git_there_is_no_base(repository: Any, monkeypat
     ("arguments", "message"),
     [
         (["--base", "nowhere"], "There is no commit nowhere"),
-        (["--base", ""], "--base names no commit: give a branch"),
+        (["--base", ""], "--base has no value: give a branch"),
         (["--new-only"], "--new-only needs --base"),
         (["--write-baseline", "--base", "main"], "leave --base out"),
         (["--base", "main", "smal"], "There is no stack smal"),

@@ -63,7 +63,7 @@ def test_there_is_no_sum_where_more_than_half_of_the_vms_have_no_price() -> None
     priced = machines_cost(H100, "spot", "us-central1", 0, 2)
     unpriced = machines_cost(WITHOUT, "spot", "us-central1", 0, 3)
 
-    named = "no sum: 3 of 5 VMs without a price: a3-highgpu-8g spot; stacks/prices.yaml takes yours"
+    named = "no sum: 3 of 5 VMs without a price: a3-highgpu-8g spot; add your prices to stacks/prices.yaml"
     assert price(fee + priced + unpriced) == named
 
 
@@ -132,10 +132,10 @@ def test_what_no_source_prices_is_named_and_makes_the_sum_a_least_one() -> None:
     cost = stack_cost(environment(filestore=files, data_sets=data))
 
     assert cost.unpriced == (
-        "filestore-ZONAL with IOPS of its own", "IOPS of Filestore", "hyperdisk-ml in us-central1",
-        "throughput of Hyperdisk ML by default",
+        "filestore-ZONAL with its own IOPS", "IOPS of Filestore", "hyperdisk-ml in us-central1",
+        "default throughput of Hyperdisk ML",
     )  # fmt: skip
-    assert "no price known: filestore-ZONAL with IOPS of its own" in price_note(cost, DAY)
+    assert "no price known: filestore-ZONAL with its own IOPS" in price_note(cost, DAY)
 
 
 def test_a_price_of_ones_own_holds_for_instances_with_iops_of_their_own_too(tmp_path: Path) -> None:

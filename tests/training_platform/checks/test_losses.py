@@ -211,7 +211,7 @@ def test_a_stack_that_ended_may_lose_its_file_and_not_before_its_day(repository:
     repository.path("small-vision").unlink()
     (finding,) = losses(repository.compare(base="HEAD"))
     assert finding.rule == "leaves-stack"
-    assert (finding.first or "").startswith("keep the file until 2026-11-22")
+    assert (finding.first or "").startswith("keep the file: from 2026-11-22 on")
 
 
 def test_pools_that_shrink_below_what_is_promised_are_at_fault_and_not_the_share(repository: Repository) -> None:
@@ -224,7 +224,7 @@ def test_pools_that_shrink_below_what_is_promised_are_at_fault_and_not_the_share
     assert (finding.rule, finding.path) == ("takes-promise", "clusters.c.node_pools.gpu.max_nodes")
     assert finding.position is not None
     assert finding.position.line == line
-    assert "its pools hold 8 and held 16, and teams are promised 16" in finding.message
+    assert "its pools shrink from 16 to 8, but teams are promised 16" in finding.message
     (share,) = [finding for finding in report.all_findings() if finding.rule == "capacity-exceeded"]
     assert share.follows == finding.place
 
@@ -658,7 +658,7 @@ def test_a_renamed_pool_is_recognized(repository: Repository) -> None:
 
     (finding,) = [finding for finding in losses_of_change(repository) if finding.rule == "stops-jobs"]
 
-    assert "big has the same fields: under a new name it is deleted, and another one created" in finding.message
+    assert "big has the same fields: a new name deletes the old resource and creates another" in finding.message
 
 
 def test_pools_shrink_at_the_field_that_shrinks_them(repository: Repository) -> None:
@@ -705,4 +705,4 @@ def test_a_role_on_the_bucket_of_another_team_opens_it(repository: Repository, n
     for finding in findings:
         assert finding.path == "data_sets"
         assert "gets roles/storage.objectViewer on buckets/example-small-small-nlp-data of small-nlp" in finding.message
-        assert finding.first == "agree on it with the people of small-nlp"
+        assert finding.first == "agree on the grant with the people of small-nlp"

@@ -140,7 +140,7 @@ def test_a_snapshot_with_an_error_is_exit_code_2_beside_its_finding(wrong: str, 
     ]
     assert report.exit_code() == 2
     assert report.failures == (
-        "stacks/quotas/example-train-prod.yaml has errors, so what fits its limits cannot be said.",
+        "stacks/quotas/example-train-prod.yaml has errors, so it is not known what its limits allow.",
     )
 
 
@@ -166,7 +166,7 @@ CIRCLE = """
     ("program", "message"),
     [
         (TWICE, "two resources have the same type and name: archive (gcp:storage/bucket:Bucket)"),
-        (CIRCLE, "resources wait for each other in a circle: first -> second -> first"),
+        (CIRCLE, "resources depend on each other in a circle: first -> second -> first"),
     ],
     ids=["repeated", "circle"],
 )

@@ -105,8 +105,8 @@ def test_another_version_of_kueue_says_what_it_touches_and_whose_queues(reposito
     (finding,) = of_upgrades(report)
 
     assert (finding.severity, finding.path, finding.stack) == ("warning", "charts.kueue.version", "small")
-    assert "takes kueue from 0.19.2 to 0.19.1 in c: CRDs and webhooks go with the release" in finding.message
-    assert finding.message.endswith("1 ClusterQueues exist, of vision")
+    assert "upgrades kueue from 0.19.2 to 0.19.1 in c: CRDs and webhooks go with the release" in finding.message
+    assert finding.message.endswith("ClusterQueues that exist: 1, of vision")
     assert finding.allowed == "the steps of docs/upgrade.md"
     assert resources(report, "small") == {(RELEASE, "c-kueue-release"): "changed"}
     assert "small-vision" not in {
@@ -122,8 +122,8 @@ def test_a_new_version_of_a_cluster_says_what_stops_and_what_stays(repository: R
     (finding,) = of_upgrades(repository.compare(base="HEAD", selected=("small",)))
 
     assert finding.path == "clusters.c.version"
-    assert "from 1.34 to 1.35, never back: its API does not answer for minutes" in finding.message
-    assert finding.message.endswith("nodes stay until their support ends")
+    assert "from 1.34 to 1.35, never back: its API is unavailable for minutes" in finding.message
+    assert finding.message.endswith("nodes keep their version until its support ends")
 
 
 def workspace(repository: Repository) -> Workspace:
@@ -157,7 +157,7 @@ def test_clusters_that_take_one_version_are_one_finding_each_chart_its_own(repos
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        (OLD, OLD.replace("us-central1-a", "us-central1"), "its API answers all the time"),
+        (OLD, OLD.replace("us-central1-a", "us-central1"), "its API stays available"),
         (OLD, f"{OLD}        maintenance: {{upgrade_freeze: false}}\n", "nodes follow, VM by VM"),
     ],
 )

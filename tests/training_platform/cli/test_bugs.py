@@ -105,7 +105,7 @@ def test_a_rule_that_fails_is_named_and_hides_no_other(root: Path, broken_rule: 
 
     report = json.loads(done.stdout)
     assert done.exit_code == 2
-    assert any(f"{BROKEN}: {broken_rule} did not look at prod-nlp" in sentence for sentence in report["failures"])
+    assert any(f"{BROKEN}: {broken_rule} did not check prod-nlp" in sentence for sentence in report["failures"])
     assert "boot-disk-size" in {finding["rule"] for finding in report["findings"]}
     assert broken_rule not in {finding["rule"] for finding in report["findings"]}
 
@@ -122,7 +122,7 @@ def test_a_job_whose_check_fails_hides_no_other(root: Path, fails: Callable[...,
 
     for done in (alone, whole):
         assert done.exit_code == 2
-        assert "vision/broken.yaml was not checked because of a bug of its own: KeyError" in done.output
+        assert "vision/broken.yaml was not checked because of a bug in training-platform: KeyError" in done.output
         assert "jobs/vision/other.yaml:1:" in done.output
 
 
@@ -136,7 +136,9 @@ def test_a_snapshot_whose_reading_fails_hides_no_other(
     done = run(root, *command)
 
     assert done.exit_code == 2
-    assert f"stacks/quotas/{path.name} was not checked because of a bug of its own" in " ".join(done.output.split())
+    assert f"stacks/quotas/{path.name} was not checked because of a bug in training-platform" in " ".join(
+        done.output.split()
+    )
     assert "example-train-dev" in done.output
 
 
@@ -171,4 +173,4 @@ def test_no_order_of_deployment_leaves_out_a_stack_whose_reading_failed(root: Pa
     done = run(root, "stacks")
 
     assert done.exit_code == 2
-    assert f"{BROKEN} was not checked because of a bug of its own" in done.output
+    assert f"{BROKEN} was not checked because of a bug in training-platform" in done.output

@@ -139,7 +139,7 @@ def test_a_line_of_thousands_of_digits_is_no_place() -> None:
     done = run("explain", f"stacks/Pulumi.dev.yaml:{'9' * 5000}")
 
     assert done.exit_code == 2
-    assert "bug of its own" not in done.stderr
+    assert "bug in training-platform" not in done.stderr
 
 
 def test_a_quota_says_what_it_counts_and_who_asks() -> None:

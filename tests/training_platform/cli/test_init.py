@@ -445,7 +445,7 @@ def test_check_says_in_one_line_that_limits_are_not_known_and_what_reads_them(ro
 
     checked = run(root, "check")
 
-    sentence = "limits of example-lab are not known yet; training-platform quota pull example-lab reads them"
+    sentence = "the limits of example-lab are not known yet; `training-platform quota pull example-lab` reads them"
     (line,) = [line for line in checked.stdout.splitlines() if "not known" in line]
     assert line.startswith("note stacks/quotas/example-lab.yaml:")
     assert sentence in line

@@ -242,7 +242,7 @@ def test_no_finding_has_the_secret_of_another_stacks_resource(root: Path) -> Non
     texts = [render(report, form, links="") for form in FORMATS]
 
     refused = [finding for finding in report.all_findings() if "Bucket other" in str(finding.resource)]
-    assert "a value that can be secret is refused: document-format" in {finding.message for finding in refused}
+    assert "a value that may be secret is invalid: document-format" in {finding.message for finding in refused}
     assert [text for text in texts if "us-nowhere1" in text] == []
 
 

@@ -115,7 +115,9 @@ def code(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, capsys
 def test_a_mistake_of_our_own_is_one_sentence_and_exit_code_2(code: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2
     (sentence,) = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("training-platform: failed and checked nothing because of a bug of its own: KeyError in")
+    assert sentence.startswith(
+        "training-platform: failed and checked nothing because of a bug in training-platform: KeyError in"
+    )
     assert sentence.endswith("TRAINING_PLATFORM_TRACEBACK=1 shows more.")
     assert "a value" not in sentence
 

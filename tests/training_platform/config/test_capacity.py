@@ -168,7 +168,7 @@ def test_new_pools_have_a_disk_that_machines_of_every_limit_take(accelerators: d
     ("classes", "message"),
     [
         ({"h": {"priorities": [{"node_pools": ["payed"]}]}}, "is not a node pool of this cluster"),
-        ({"h": CLASS, "i": {"priorities": [{"node_pools": ["paid"]}]}}, "is in compute class h already"),
+        ({"h": CLASS, "i": {"priorities": [{"node_pools": ["paid"]}]}}, "is already in compute class h"),
         (
             {"h": {"priorities": [{"node_pools": ["paid"]}, {"machine_type": "a2-highgpu-4g"}]}},
             "look different to a job",

@@ -62,7 +62,7 @@ def test_each_layout_has_a_place_for_it(text: str, written: str) -> None:
 )  # fmt: skip
 def test_a_layout_without_a_place_is_refused_with_the_line_to_write_by_hand(text: str) -> None:
     with pytest.raises(
-        UserError, match=r"^f\.yaml:\d: is laid out so that no line of pools can be written: .*:\n  b: "
+        UserError, match=r"^f\.yaml:\d: has a layout in which no line of pools can be written: .*:\n  b: "
     ):
         edited(text)
 
@@ -75,7 +75,7 @@ def test_a_number_changes_and_nothing_around_it() -> None:
 
 
 def test_a_number_that_an_anchor_shares_is_refused() -> None:
-    with pytest.raises(UserError, match="is laid out so that no line of size can be written"):
+    with pytest.raises(UserError, match="has a layout in which no line of size can be written"):
         with_number("a: &x {size: 1}\nb: *x\n", "f.yaml", ("b", "size"), 2)
 
 
@@ -105,5 +105,5 @@ def test_a_key_is_deleted_with_a_parent_that_held_nothing_else(text: str, writte
     ],
 )
 def test_a_key_that_cannot_be_deleted_by_itself_is_left(text: str) -> None:
-    with pytest.raises(UserError, match=r"f\.yaml:\d+: is laid out so that no line of b can be deleted: .* by hand"):
+    with pytest.raises(UserError, match=r"f\.yaml:\d+: has a layout in which no line of b can be deleted: .* by hand"):
         without_entry(text, "f.yaml", ("top", "pools", "b"))

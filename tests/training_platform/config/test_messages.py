@@ -35,7 +35,7 @@ config:
 """
 MANY_LABELS = ", ".join(f"k{number}: v" for number in range(65))
 BUDGET = "\n    billing_account: 01ABCD-23EF45-67AB89\n    budget: {a_month: 9, alert_at_percent: [50, 90, 90, 50]}"
-INCLUDED = "leave it out where the machine type includes its GPUs"
+INCLUDED = "leave it out if the machine type includes its GPUs"
 BELOW_POOLS = "below node_pools: the line, and those below it, indented by 2 more spaces"
 SYSTEM = "'a3-highgpu-8g' is not a CPU-only machine type"
 
@@ -86,19 +86,19 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         (
             "capacity: on-demand",
             "capacity: reservation, reservation: projects/example-other/reservations/own",
-            "'projects/example-other/reservations/own' is a full name",
+            "'projects/example-other/reservations/own' is a full resource name",
             "{name: own, project: example-other}",
         ),
         (
             "capacity: on-demand",
             "capacity: reservation, reservation: projects/p-other/reservations/own/reservationBlocks/b1",
-            "'projects/p-other/reservations/own/reservationBlocks/b1' is a full name",
+            "'projects/p-other/reservations/own/reservationBlocks/b1' is a full resource name",
             "{name: own, project: p-other, block: b1}",
         ),
         (
             "capacity: on-demand",
             "capacity: reservation, reservation: own/reservationBlocks/b1/reservationSubBlocks/s1",
-            "'own/reservationBlocks/b1/reservationSubBlocks/s1' is a full name",
+            "'own/reservationBlocks/b1/reservationSubBlocks/s1' is a full resource name",
             "{name: own, block: b1, sub_block: s1}",
         ),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-a100, ", "'nvidia-tesla-a100' is not a GPU", INCLUDED),
@@ -197,7 +197,7 @@ def test_a_team_in_a_file_that_says_another_environment_is_a_finding(tmp_path: P
 
     (finding,) = [finding for stack in stacks.values() for finding in stack.findings]
     assert (finding.stack, finding.path) == ("prod-vision", "environment")
-    assert finding.message == "is 'dev', and the file's name says prod"
+    assert finding.message == "is 'dev', but the file's name contains prod"
 
 
 def test_notebooks_far_from_their_homes_are_found(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_notebooks_far_from_their_homes_are_found(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, "location: us-central1-a\n        subnet", near.replace("central1", "west4"))
     assert finding.path == "clusters.c.notebooks.filestore"
     assert finding.message == "'homes' is in us-central1-a: notebooks in us-west4 cannot mount it"
-    assert finding.allowed == "an instance in us-west4, to be declared under filestore"
+    assert finding.allowed == "an instance in us-west4, which you declare under filestore"
     assert findings(tmp_path / "near", "location: us-central1-a\n        subnet", near) == []
 
 
@@ -252,7 +252,7 @@ CASES = {
         [*A100, "capacity: spot"], "reservation: a100", "capacity: reservation, or no reservation",
         "capacity: reservation",
     ),
-    "reserved from nowhere": (A100, "capacity: reservation", "reservation: NAME beside it", None),
+    "reserved from nowhere": (A100, "capacity: reservation", "the additional field reservation: NAME", None),
 }  # fmt: skip
 
 

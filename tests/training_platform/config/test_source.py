@@ -222,15 +222,18 @@ def test_no_text_makes_a_traceback(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('a: {b: "1" c: 2}\n', "f.yaml:1:12: is not YAML: no comma is between two entries of { }."),
-        ('a: ["1" "2"]\n', "f.yaml:1:9: is not YAML: no comma is between two entries of [ ]."),
+        ('a: {b: "1" c: 2}\n', "f.yaml:1:12: is not YAML: a comma is missing between two entries of { }."),
+        ('a: ["1" "2"]\n', "f.yaml:1:9: is not YAML: a comma is missing between two entries of [ ]."),
         (
             "a:\n  b:\n c: 1\n",
-            "f.yaml:3:2: is not YAML: the line is indented by 1 space and the one above by 2; indent it by 3 spaces.",
+            (
+                "f.yaml:3:2: is not YAML: this line is indented by 1 space, and the line above by 2; "
+                "indent this line by 3 spaces."
+            ),
         ),
-        ("a:\n  b\n    c: 1\n", "f.yaml:2:3: is not YAML: no colon after the key; write b:."),
-        ("a:\n  b 2\n  c: 1\n", "f.yaml:2:3: is not YAML: no colon after the key; write b: 2."),
-        ("a:b\n  c: 1\n", "f.yaml:1:1: is not YAML: no colon after the key; write a:b:."),
+        ("a:\n  b\n    c: 1\n", "f.yaml:2:3: is not YAML: the colon after the key is missing; write b:."),
+        ("a:\n  b 2\n  c: 1\n", "f.yaml:2:3: is not YAML: the colon after the key is missing; write b: 2."),
+        ("a:b\n  c: 1\n", "f.yaml:1:1: is not YAML: the colon after the key is missing; write a:b:."),
     ],
 )
 def test_why_a_text_is_not_yaml(text: str, message: str) -> None:

@@ -133,7 +133,7 @@ def test_environments_of_esc_pass() -> None:
 @pytest.mark.parametrize(
     ("value", "message", "nearest"),
     [
-        ("dev", "is not a list of environments", "[dev]"),
+        ("dev", "is not a list of Pulumi ESC environments", "[dev]"),
         ("[platform/dev, a b]", "'a b' is not a name of an environment", None),
         ("[{imports: [dev]}]", "{'imports': ['dev']} is not a name of an environment", None),
     ],

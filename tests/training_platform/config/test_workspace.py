@@ -66,7 +66,7 @@ def test_an_environment_is_kept_under_its_name_or_a_former_one(copy: Path) -> No
     assert kept[0][3] == base.stacks["dev"].environment
 
 
-HOMES = "holds the homes of all users of notebooks in us-central1"
+HOMES = "contains the home directories of all users of notebooks in us-central1"
 DATA_SET = "data_sets: {{d: {{filestore: {{instance: {}, path: a}}}}}}\n    clusters:\n"
 WHOLE = "        size_gib: 4096\n"
 MISTAKES = {
@@ -96,7 +96,7 @@ MISTAKES = {
     ),
     "a data set among homes": (
         "prod", "clusters:\n", DATA_SET.format("homes"), "data_sets.d.filestore.instance", "datasets",
-        "holds the homes of all users of notebooks",
+        "contains the home directories of all users of notebooks",
     ),
     "a data set's instance": (
         "prod", "clusters:\n", DATA_SET.format("dataset"), "data_sets.d.filestore.instance", "datasets",
@@ -182,7 +182,7 @@ def test_a_team_is_not_called_as_a_namespace_of_the_cluster(copy: Path, name: st
     (finding,) = edit(copy, "prod-nlp", "name: nlp", f"name: {name}").stacks["prod-nlp"].findings
 
     assert finding.path == "name"
-    assert "is a namespace of the cluster's own software" in finding.message
+    assert "is a namespace that the cluster's own software uses" in finding.message
     assert "kueue-system" in str(finding.allowed)
     assert "kube-..." in str(finding.allowed)
     assert finding.nearest == f"team-{name}"
@@ -191,7 +191,7 @@ def test_a_team_is_not_called_as_a_namespace_of_the_cluster(copy: Path, name: st
 def test_a_name_that_only_begins_alike_is_a_team_s(copy: Path) -> None:
     (finding,) = edit(copy, "prod-nlp", "name: nlp", "name: kubernetes").stacks["prod-nlp"].findings
 
-    assert (finding.message, finding.nearest) == ("is 'kubernetes', and the file's name says nlp", "nlp")
+    assert (finding.message, finding.nearest) == ("is 'kubernetes', but the file's name contains nlp", "nlp")
 
 
 def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_team_s_data_set_of_a_name_that_its_environment_uses_is_found(copy: Pa
     section = "data_sets: {d: {filestore: {instance: datasets, path: a}}}\n    clusters:\n"
     (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod-vision"].findings
 
-    assert (finding.path, finding.message) == ("data_sets.d", "is a data set of prod too")
+    assert (finding.path, finding.message) == ("data_sets.d", "is also the name of a data set of prod")
 
 
 TUNING = "        tuning:\n          network_attachment: environment\n"
@@ -383,7 +383,7 @@ def test_no_destination_opens_an_instance_whose_files_root_in_a_pod_would_read(
     before = "    directories:" if stack == "prod-nlp" else "    filestore:"
     findings = edit(copy, stack, before, f"    egress: [{destination}]\n{before}").stacks[stack].findings
 
-    assert [(finding.path, "opens NFS, port 2049" in finding.message) for finding in findings] == (
+    assert [(finding.path, "opens port 2049, NFS" in finding.message) for finding in findings] == (
         [] if let_through else [("egress[0]", True)]
     )
 
@@ -423,8 +423,8 @@ def test_an_instance_without_a_range_may_have_any_private_address(copy: Path) ->
     [
         ("egress: [{host: api.example.com}]", "egress[0].host", "needs fqdn_policies of clusters us-central1"),
         ("google_apis: public", "google_apis", "would not reach Google's APIs"),
-        ("egress: [{ports: [443]}]", "egress[0]", "gives neither cidr nor host"),
-        ("egress: [{cidr: 10.0.0.0/8, host: a.example.com}]", "egress[0]", "cidr and host are both given"),
+        ("egress: [{ports: [443]}]", "egress[0]", "has neither cidr nor host"),
+        ("egress: [{cidr: 10.0.0.0/8, host: a.example.com}]", "egress[0]", "has both cidr and host"),
         ("egress: [{host: api_one}]", "egress[0].host", "'api_one'"),
         ("egress: [{cidr: 203.0.113.1/24}]", "egress[0].cidr", "bits set to the right"),
         ("egress: [{cidr: 203.0.113.0/24, ports: [70000]}]", "egress[0].ports[0]", "70000"),
@@ -533,7 +533,7 @@ def test_two_names_that_read_alike_are_found_with_the_other_place() -> None:
     (finding,) = workspace_of({"lab": {"environment": stack_files.environment(clusters)}}).stacks["lab"].findings
 
     assert finding.path == "clusters.a-b.node_pools.c"
-    assert finding.message == "and clusters.a.node_pools.b-c would both be called 'a-b-c'"
+    assert finding.message == "would be called 'a-b-c', as would clusters.a.node_pools.b-c"
 
 
 def test_a_copy_with_other_stacks_derives_flavors_from_them() -> None:

@@ -55,7 +55,10 @@ def test_projects_that_the_snapshot_is_not_of_are_named() -> None:
     )
 
     assert "quota" not in reported
-    assert "quotas of elsewhere are not checked: the snapshot is of another project" in reported["stack-advice"]
+    assert (
+        "the quotas of elsewhere are not checked, because the snapshot is for another project"
+        in reported["stack-advice"]
+    )
 
 
 def test_our_stack_files_say_nothing_of_another_projects_stack_of_the_same_name(tmp_path: Path) -> None:

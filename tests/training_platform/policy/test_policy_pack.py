@@ -104,7 +104,7 @@ def test_a_rule_that_fails_is_a_violation_and_leaves_none_of_its_rule_set_silent
     size, failed = sorted(Run(checkout)(pool(size=700_000.0), disks=setting)["disks"], key=lambda text: "bug" in text)
 
     assert "is 700,000 GB" in size
-    assert "boot-disk-type did not look at main-h100-pool because of a bug of its own: KeyError" in failed
+    assert "boot-disk-type did not check main-h100-pool because of a bug in training-platform: KeyError" in failed
 
 
 def _broken(*_: object) -> Iterator[Draft]:
@@ -120,7 +120,7 @@ def test_a_policy_that_fails_before_its_rules_is_a_violation(
 
     message, *_ = Run(checkout)(pool())[policy]
 
-    assert "was not checked because of a bug of its own: KeyError" in message
+    assert "was not checked because of a bug in training-platform: KeyError" in message
 
 
 def _fails(*_: object) -> None:
@@ -158,7 +158,7 @@ def test_quota_is_counted_from_the_plan(checkout: Path, max_nodes: float, count:
 
     assert len(quota_messages) == count
     assert all(
-        "needs 72, all of it by h100" in message and "max_nodes 8 for h100" in message for message in quota_messages
+        "needs 72, all of it for h100" in message and "max_nodes 8 for h100" in message for message in quota_messages
     )
 
 
@@ -256,7 +256,7 @@ def test_what_cannot_be_judged_in_one_way_is_said_once_for_a_stack(tmp_path: Pat
     reported = Run(tmp_path, project="other")(*topics, pool(**account))
 
     (undocumented,) = (text for text in reported["stack-advice"] if "document-missing" in text)
-    assert "2 more are not judged in the same way: document-missing" in undocumented
+    assert "2 more are not judged for the same reason: document-missing" in undocumented
     (elsewhere,) = (text for text in reported["stack-advice"] if "elsewhere-not-judged" in text)
     assert "main is not in this program" in elsewhere
     assert not any("not judged" in text for text in reported.get("advice", []))

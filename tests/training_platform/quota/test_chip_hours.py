@@ -269,7 +269,7 @@ def test_series_that_disagree_by_more_than_a_new_leader_explains_stop_the_ledger
     assert (root / LEDGER).exists() is (code == 0)
     if code:
         output = " ".join(result.output.split())
-        assert f"Series of what queue vision held of h100 in gpus disagree by {disputed:,.0f} of" in output
+        assert f"Time series of the use of h100 by queue vision in gpus differ by {disputed:,.0f} of" in output
         assert "roles/monitoring.metricWriter" in output
 
 

@@ -148,8 +148,8 @@ def test_directories_may_be_promised_all_of_an_instance_and_no_gib_more(tmp_path
     assert (first.stack, first.nearest, second.stack, second.nearest) == (
         "env-one", str(1024 - 25), "env-other", str(1024 - 1000),
     )  # fmt: skip
-    assert "holds 1,024 GiB and is promised 1,025" in first.message
-    assert "or capacity_gib of data, up to 9,984" in (first.allowed or "")
+    assert "has 1,024 GiB, but 1,025 are promised" in first.message
+    assert "or a larger capacity_gib of data, up to 9,984" in (first.allowed or "")
 
 
 def test_beside_directories_that_each_fill_an_instance_nothing_fits(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_beside_directories_that_each_fill_an_instance_nothing_fits(tmp_path: Pa
 
     fitting = {(finding.allowed or "").partition(";")[0] for finding in file_findings(file_ledger(over), over)}
 
-    assert fitting == {"at most 0 besides the others"}
+    assert fitting == {"at most 0 in addition to the others"}
 
 
 def test_after_a_change_the_instance_that_shrank_is_at_fault_or_the_directory_that_grew(tmp_path: Path) -> None:
@@ -169,12 +169,12 @@ def test_after_a_change_the_instance_that_shrank_is_at_fault_or_the_directory_th
     (at_directory,) = file_findings(file_ledger(grown), grown, before)
 
     assert (at_instance.stack, at_instance.path) == ("env", "filestore.data.capacity_gib")
-    assert "holds 1,024 GiB, held 2,048 before this change, and is promised 1,500" in at_instance.message
+    assert "has 1,024 GiB (2,048 before this change), but 1,500 are promised" in at_instance.message
     assert (at_directory.stack, at_directory.path) == ("env-other", "directories.sets.size_gib")
 
 
 @pytest.mark.parametrize(
-    ("other_gib", "allowed"), [(984, "; or capacity_gib of data, up to 9,984"), (985, "")], ids=["just", "not"]
+    ("other_gib", "allowed"), [(984, "; or a larger capacity_gib of data, up to 9,984"), (985, "")], ids=["just", "not"]
 )
 def test_an_instance_that_can_grow_to_what_is_promised_is_offered_as_the_way_out(
     tmp_path: Path, other_gib: int, allowed: str
@@ -182,7 +182,7 @@ def test_an_instance_that_can_grow_to_what_is_promised_is_offered_as_the_way_out
     over = workspace(tmp_path, capacity=9728, one_gib=9000, other_gib=other_gib)
     first, _ = file_findings(file_ledger(over), over)
 
-    assert first.allowed == f"at most {9728 - other_gib:,} besides the others{allowed}"
+    assert first.allowed == f"at most {9728 - other_gib:,} in addition to the others{allowed}"
 
 
 @pytest.mark.parametrize(

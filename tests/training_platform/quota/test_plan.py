@@ -117,7 +117,7 @@ def test_lines_to_paste_are_a_request_that_the_model_and_the_rules_take(build: B
     snapshots = limits(LISTED % {"all": NEEDS, "here": 16, "there": 0})
     (project_requests,) = plans(workspace, snapshots)
     lines = "\n".join(request_lines(project_requests)).replace(
-        'contact: ""  # whom Google may ask', "contact: a@example.com"
+        'contact: ""  # whom Google may contact', "contact: a@example.com"
     )
     source = yaml.safe_dump(workspace.stacks["dev"].source.value) + indent(lines, " " * 4)
 
@@ -157,7 +157,7 @@ quota_requests:
 def test_a_contact_that_nobody_named_is_left_for_a_person_to_fill_in(build: Build, limits: Limits) -> None:
     lines = request_lines(plan(build(dev=POOLS), limits, all=0))
 
-    assert '    contact: ""  # whom Google may ask' in lines
+    assert '    contact: ""  # whom Google may contact' in lines
 
 
 def test_a_limit_that_the_snapshot_does_not_list_is_not_guessed(build: Build, limits: Limits) -> None:
@@ -241,7 +241,7 @@ def test_a_request_below_what_the_stacks_need_is_found_at_its_value(build: Build
     (finding,) = found(build, limits(REQUEST_LIMITS % 16), h100=REQUEST.replace("64", str(REQUEST_NEEDS - 1)))
 
     assert (finding.rule, finding.severity, finding.path) == ("quota-request", "error", "quota_requests.h100.value")
-    assert finding.message == "asks for 31 GPUs, and the stacks need 32"
+    assert finding.message == "requests 31 GPUs, but the stacks need 32"
     assert (finding.allowed, finding.nearest) == ("at least 32", "32")
     assert finding.file == "stacks/Pulumi.dev.yaml"
     assert finding.position is not None
@@ -268,7 +268,10 @@ def test_the_nearest_quota_id_is_one_of_the_same_service(build: Build, limits: L
 
 @pytest.mark.parametrize(
     ("quota_id", "allowed"),
-    [(H100, "gpu_family, region"), ("GPUS-ALL-REGIONS-per-project", "none: it is counted for the whole project")],
+    [
+        (H100, "gpu_family, region"),
+        ("GPUS-ALL-REGIONS-per-project", "none: the quota is counted for the whole project"),
+    ],
 )
 def test_a_dimension_too_many_is_told_which_there_are(
     build: Build, limits: Limits, quota_id: str, allowed: str
@@ -285,8 +288,8 @@ def test_a_quota_id_that_the_snapshot_alone_knows_is_taken(build: Build, limits:
 @pytest.mark.parametrize(
     ("dimensions", "path", "message", "severity"),
     [
-        ("{gpu_family: NVIDIA_H100}", "dimensions", "does not say which region", "error"),
-        ("{region: us-central1}", "dimensions", "does not say which gpu_family", "error"),
+        ("{gpu_family: NVIDIA_H100}", "dimensions", "has no region", "error"),
+        ("{region: us-central1}", "dimensions", "has no gpu_family", "error"),
         ("{region: us-central1, gpu_famly: NVIDIA_H100}", "dimensions.gpu_famly", "is not a dimension", "error"),
         ("{zone: us-central1-a, gpu_family: NVIDIA_H100}", "dimensions.zone", "is not a dimension", "error"),
         ("{region: us-central1, gpu_family: NVIDIA_H10}", "dimensions.gpu_family", "is not a gpu_family", "warning"),
@@ -346,7 +349,7 @@ def test_what_is_requested_is_no_limit_and_is_said(build: Build, limits: Limits)
 
     assert (line.limit, line.requested, line.open_request, line.over) == (16, 64, 64, True)
     (finding,) = [finding for finding in quota_findings(ledgers, workspace) if finding.rule == "quota-exceeded"]
-    assert finding.message.endswith("; 64 requested, no limit before it is granted")
+    assert finding.message.endswith("; 64 requested, which counts only once it is granted")
 
 
 @pytest.mark.parametrize(("limit", "pending"), [(63, 64), (64, None), (65, None)])

@@ -171,7 +171,7 @@ def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
     not_known = shown(repository, "--today", "2026-12-02")["not_known"]
 
     assert "example-train-prod: its snapshot does not list TPU-PODSLICE-V4-per-project-region" in not_known
-    assert "example-train-dev: its limits were read 31 days ago, and may have changed since" in not_known
+    assert "example-train-dev: its limits were read 31 days ago and may have changed since then" in not_known
     assert not_known[-1].startswith("a snapshot contains limits only")
 
 

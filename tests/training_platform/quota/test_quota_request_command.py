@@ -66,7 +66,7 @@ def test_what_is_needed_is_written_and_every_other_line_stays(repository: Path) 
     }
     first_line = after.index("    quota_requests:")
     assert after[:first_line] + after[first_line + 8 :] == before
-    assert "What is requested is enough, once it is granted." in run(repository, "plan").stdout
+    assert "The open requests are enough, once Google grants them." in run(repository, "plan").stdout
 
 
 def test_a_second_time_there_is_nothing_to_write(repository: Path) -> None:
@@ -143,7 +143,7 @@ def test_where_one_file_cannot_take_them_none_is_written(repository: Path) -> No
     done = run(repository, "request")
 
     assert done.exit_code == 2
-    assert f"{PROD}:7: is laid out so that no line of quota_requests can be written" in done.stderr
+    assert f"{PROD}:7: has a layout in which no line of quota_requests can be written" in done.stderr
     assert {file: (repository / file).read_bytes() for file in before} == before
 
 

@@ -38,7 +38,7 @@ def test_pools_of_a_reservation_have_no_more_chips_than_it(
         chips = small + large * 8
         assert (finding.rule, finding.severity, finding.nearest) == ("reservation-exceeded", "error", nearest)
         assert finding.message == (
-            f"reservation v5e in us-central1-a has 26 chips, and its pools have {chips}: large of dev {large * 8}, "
+            f"reservation v5e in us-central1-a has 26 chips, but its pools need {chips}: large of dev {large * 8}, "
             f"small of dev {small}"
         )
 
@@ -75,7 +75,7 @@ def test_pools_of_a_reservation_of_unknown_size_are_a_note(build: Build) -> None
     (note,) = located(reservation_findings(build(dev=pools(20, 3, ""))))
 
     assert (note.severity, note.path) == ("note", "clusters.main.node_pools.large.reservation")
-    assert "has an unknown size, and its pools have 44 chips: large of dev 24, small of dev 20" in note.message
+    assert "is unknown; its pools need 44 chips: large of dev 24, small of dev 20" in note.message
 
 
 def test_any_reservation_is_no_finding(build: Build) -> None:
@@ -105,6 +105,6 @@ def test_what_is_not_known_of_reservations_is_counted_as_not_judged(build: Build
     assert [(row.stack, row.path.removeprefix("clusters.main."), row.unjudged) for row in findings] == [
         ("classes", "compute_classes.any.priorities[0].reservation", "reservation of a compute class"),
         ("dev", "node_pools.h100.reservation", "reservation of unknown size"),
-        ("next", "node_pools.h100.reservation", "reservation by its zone"),
+        ("next", "node_pools.h100.reservation", "reservation of unclear zone"),
     ]
     assert "two is in us-central1-b here and in us-central1-a for h100 of prod" in findings[-1].message

@@ -135,17 +135,17 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
     }
 
     assert wrong == {
-        ("1:1", "is 'example-trai' in a file that is called after 'example-train'", "example-train"),
+        ("1:1", "is 'example-trai', but the file is named after 'example-train'", "example-train"),
         ("6:10", "is -2", "2"),
         ("6:21", "'TPUs' is not the unit of GPUS-ALL-REGIONS-per-project", "GPUs"),
         ("7:9", "7 is not a mapping", "{limit: 7}"),
-        ("9:9", "names no region", "region: others"),
+        ("9:9", "has no region", "region: others"),
         ("10:10", "'many' is not an integer", None),
-        ("11:20", "says nothing", None),
+        ("11:20", "has no value", None),
         ("11:34", "'GB' is not the unit of CPUS-per-project-region", "vCPUs"),
         ("12:10", "is -5", "5"),
         ("12:9", "has the same dimensions as line 9", None),
-        ("12:9", "names no region", "region: others"),
+        ("12:9", "has no region", "region: others"),
         ("13:9", "is missing", None),
         ("13:28", "CPUS-per-project-region is counted by region", None),
         ("14:5", "500 is not a list", None),

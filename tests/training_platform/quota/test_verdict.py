@@ -230,7 +230,7 @@ def test_shares_over_capacity_are_found_at_every_team_that_could_lower_its(build
         ("capacity-exceeded", "dev-vision"),
     ]
     shares = (
-        "is promised 128 google.com/tpu, of which nlp 64 and vision 64; its pools hold 96"  # readable: a list follows
+        "is promised 128 google.com/tpu, of which nlp 64 and vision 64; its pools have 96"  # readable: a list follows
     )
     assert shares in findings[0].message
     assert findings[0].path == "shares.main.tpu-v5e-4x8.nominal_quota"

@@ -115,7 +115,5 @@ def test_a_job_that_runs_keeps_its_size(before: dict[str, Any], after: dict[str,
     data = {"object": job(after), "oldObject": job(before), "request": request}
     data["namespaceObject"] = {"metadata": {"labels": {TEAM_LABEL: "vision"}}}
 
-    kept = [
-        message for message in judge.refusals(request, data) if message.startswith("a job that runs keeps its size")
-    ]
+    kept = [message for message in judge.refusals(request, data) if message.startswith("a running job keeps its size")]
     assert bool(kept) is refused

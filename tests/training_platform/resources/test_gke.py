@@ -379,9 +379,9 @@ def test_the_fallbacks_of_a_system_pool_are_other_machine_types() -> None:
 
 def test_a_cpu_pool_has_a_name_of_its_own() -> None:
     gpus = {"data": NodePoolSpec(machine_type="a3-highgpu-8g", zone="us-central1-a")}
-    owners = {"data": "data of node_pools", **dict.fromkeys(("system", "cpu-np"), "a pool of the platform's own")}
+    owners = {"data": "data of node_pools", **dict.fromkeys(("system", "cpu-np"), "one of the platform's own pools")}
     for name, owner in owners.items():
-        with pytest.raises(ValueError, match=f"has the name of {owner}"):
+        with pytest.raises(ValueError, match=f"has the same name as {owner}"):
             spec_of(node_pools=gpus, cpu_pools={name: CpuPoolSpec()})
 
 

@@ -221,7 +221,7 @@ def test_the_cluster_has_gateways_only_where_a_hub_has_one(scope: Scope, gateway
 
 
 def test_a_gateway_without_a_host_is_refused() -> None:
-    with pytest.raises(ValueError, match="is missing: a gateway is for one host name"):
+    with pytest.raises(ValueError, match="is missing: the gateway needs a host name"):
         ClusterSpec.model_validate_json(json.dumps({**PLACE, "notebooks": {**HUB, "gateway": GATEWAY}}))
 
 

@@ -96,7 +96,7 @@ def test_one_replica_more_than_the_share_holds_is_found() -> None:
     (finding,) = found({"max_replicas": 3})
 
     assert (finding.rule, finding.path) == ("serving-over-share", "serving.main.chat.max_replicas")
-    assert f"can have {3 * 8} nvidia.com/gpu (chat {3 * 8}); the team's share is 16" in finding.message
+    assert f"can have {3 * 8} nvidia.com/gpu (chat {3 * 8}), but the team's share is 16" in finding.message
     assert finding.nearest == "2"
 
 
@@ -106,7 +106,7 @@ def test_servers_of_one_share_are_counted_together() -> None:
     over = located(serving_findings(workspace(servers)))
 
     assert [(finding.path, finding.allowed) for finding in over] == [
-        ("serving.main.one.max_replicas", "at most 1 besides the others"),
+        ("serving.main.one.max_replicas", "at most 1 in addition to the others"),
         ("serving.main.two.max_replicas", "a larger share"),
     ]
     assert list(serving_findings(workspace({"one": {**SERVER, "max_replicas": 1}, "two": servers["two"]}))) == []
@@ -118,15 +118,23 @@ def test_servers_of_one_share_are_counted_together() -> None:
         (
             {"flavor": "tpu-v5e-4x4", "max_replicas": 1},
             "flavor",
-            "tpu-v5e-4x4 is of 4 VMs, for which its cluster has no",
+            "tpu-v5e-4x4 has 4 VMs, but its cluster does not have the operator",
         ),
-        ({"vms": 2, "max_replicas": 1}, "flavor", "h100 is of 2 VMs, for which its cluster has no leader-worker-set"),
-        ({"flavor": "tpu-v5e-4x4", "vms": 2, "max_replicas": 1}, "vms", "is 2, and a slice of tpu-v5e-4x4 has 4"),
-        ({"worker_command": ["ray"]}, "worker_command", "has no effect: a replica on h100 is of one VM"),
-        ({"flavor": "tpu-v5e-2x4", "vms": 2}, "vms", "is 2, and a slice of tpu-v5e-2x4 has 1"),
+        (
+            {"vms": 2, "max_replicas": 1},
+            "flavor",
+            "h100 has 2 VMs, but its cluster does not have the operator leader-worker-set",
+        ),
+        ({"flavor": "tpu-v5e-4x4", "vms": 2, "max_replicas": 1}, "vms", "is 2, but a slice of tpu-v5e-4x4 has 4"),
+        ({"worker_command": ["ray"]}, "worker_command", "has no effect: a replica on h100 has only one VM"),
+        ({"flavor": "tpu-v5e-2x4", "vms": 2}, "vms", "is 2, but a slice of tpu-v5e-2x4 has 1"),
         ({"flavor": "h100-queued-provisioning"}, "flavor", "are created for one job"),
-        ({"chips": 9, "max_replicas": 1}, "chips", "is 9, and a VM of h100 has 8"),
-        ({"flavor": "tpu-v5e-2x4", "chips": 4}, "chips", "is 4, and a VM of tpu-v5e-2x4 has 8: a pod takes all"),
+        ({"chips": 9, "max_replicas": 1}, "chips", "is 9, but a VM of h100 has 8"),
+        (
+            {"flavor": "tpu-v5e-2x4", "chips": 4},
+            "chips",
+            "is 4, but a VM of tpu-v5e-2x4 has 8, and a pod has to use all of them",
+        ),
     ],
 )
 def test_a_flavor_that_holds_no_such_pod_is_found(server: Json, path: str, message: str) -> None:

@@ -292,8 +292,7 @@ def test_a_pool_for_notebooks_without_queue_that_teams_were_promised_is_found(pr
     if rules:
         assert over[-1].path == "clusters.main.notebooks.pools[0]"
         assert (
-            "teams were promised 40 nvidia.com/gpu, and without what notebooks may take its pools hold 32"
-            in over[-1].message
+            "teams were promised 40 nvidia.com/gpu, but the pools that notebooks cannot use have 32" in over[-1].message
         )
 
 

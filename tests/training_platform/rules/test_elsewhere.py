@@ -42,7 +42,7 @@ def test_the_default_account_is_no_reference() -> None:
 
 
 def test_a_vm_is_counted_as_not_judged_by_its_quota() -> None:
-    assert {row.unjudged for row in found(rule="quota-uncounted")} == {"resource by its quota"}
+    assert {row.unjudged for row in found(rule="quota-uncounted")} == {"resource with an uncounted quota"}
     assert [row.resource for row in found({"reserved": DROP}, rule="quota-uncounted")] == [
         "gcp:compute/instance:Instance vm"
     ]
@@ -59,4 +59,6 @@ def test_of_a_program_that_is_not_ours_vms_and_disks_of_their_own_are_counted_by
     findings = found(rule="quota-uncounted")
 
     assert {(finding.resource or "").rpartition(" ")[2] for finding in findings} == {"reserved", "vm"}
-    assert {(finding.severity, finding.unjudged) for finding in findings} == {("note", "resource by its quota")}
+    assert {(finding.severity, finding.unjudged) for finding in findings} == {
+        ("note", "resource with an uncounted quota")
+    }

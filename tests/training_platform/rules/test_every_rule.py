@@ -21,9 +21,9 @@ WHOLE_OBJECTS = {  # rules of kubernetes/test_jobs.py, test_kueue.py, and the ne
 
 def test_a_program_that_is_not_ours_breaks_no_rule_and_hears_what_is_not_judged() -> None:
     assert [f"{finding.rule}: {finding.message}" for finding in found()] == [
-        "quota-uncounted: reserved has VMs, accelerators or disks of its own, which no ledger counts",
-        "quota-uncounted: vm has VMs, accelerators or disks of its own, which no ledger counts",
-        "elsewhere-not-judged: fast is not in this program: rules on both together do not judge gpu-subnet",
+        "quota-uncounted: reserved has its own VMs, accelerators or disks, which no ledger counts",
+        "quota-uncounted: vm has its own VMs, accelerators or disks, which no ledger counts",
+        "elsewhere-not-judged: fast is not in this program, so rules that compare it with gpu-subnet do not run",
     ]
 
 

@@ -104,7 +104,7 @@ def test_more_than_an_exemption_allows_is_told_with_both_amounts_and_the_entry_i
 
     ((counted,), exempted) = exemptions.split([finding])
 
-    assert counted.message.endswith("; exempt up to 48, needs 56")
+    assert counted.message.endswith("; it is exempt up to 48, but needs 56")
     assert exempted == []
     assert exemptions.exceeded([counted]) == set(exemptions.entries)
 
@@ -156,9 +156,12 @@ WRONG: dict[str, tuple[dict[str, str | None], str]] = {
     "a quota without an amount": ({**OF_QUOTA, "up_to": None}, "exemptions[0]: needs both quota and up_to, or neither"),
     "a quota of another rule": (
         {"quota": "CPUS", "up_to": "1"},
-        "exemptions[0]: has a quota, which goes only with rule quota-exceeded and a path",
+        "exemptions[0]: has `quota`, which needs rule quota-exceeded and a path",
     ),
-    "an amount of a rule without one": ({"up_to": "1"}, "has up_to, which goes only with a path and one of capacity-"),
+    "an amount of a rule without one": (
+        {"up_to": "1"},
+        "has `up_to`, which needs a path and one of the rules capacity-",
+    ),
     "an unknown field": ({"ends": "x"}, "is not a field of this section"),
     "the day under its old name": ({"until": '"2027-01-31"'}, "is no longer a field of this section. Allowed: expires"),
 }

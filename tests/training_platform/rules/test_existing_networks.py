@@ -119,8 +119,8 @@ def test_environments_agree_on_the_primary_range_of_a_subnet(tmp_path: Path) -> 
     environment(tmp_path, "exp", nodes="10.2.0.0/21", **OTHER)
 
     assert {row.message for row in found(tmp_path, "node-range")} == {
-        "is 10.2.0.0/21, and main of lab says 10.2.0.0/20 of the same subnet",
-        "is 10.2.0.0/20, and main of exp says 10.2.0.0/21 of the same subnet",
+        "is 10.2.0.0/21, but main of lab has 10.2.0.0/20 for the same subnet",
+        "is 10.2.0.0/20, but main of exp has 10.2.0.0/21 for the same subnet",
     }
 
 
@@ -157,7 +157,7 @@ def test_what_only_the_owner_of_a_network_knows_is_counted_once(tmp_path: Path) 
 
     report = checked(tmp_path)
 
-    assert report.unjudged()["network by its NAT, firewall rules and other users"] == 1
+    assert report.unjudged()["network with unknown NAT gateways, firewall rules and other users"] == 1
 
 
 def test_networks_of_gpus_are_apart_from_the_ranges_of_an_existing_subnet(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_clusters_agree_on_a_named_range_and_each_has_one_for_its_services(tmp_p
     pods, services = found(tmp_path, "existing-range-names")
 
     assert (pods.severity, pods.path, pods.stack) == ("error", "clusters.main.subnet.pods", "lab")
-    assert "main of exp says 10.64.0.0/14 of the range pods of the same subnet" in pods.message
+    assert "main of exp has 10.64.0.0/14 for the range pods of the same subnet" in pods.message
     assert (services.severity, services.unjudged) == ("note", "range of Services of two clusters")
 
 
@@ -237,4 +237,4 @@ def test_two_sections_do_not_both_install_software_in_one_cluster(tmp_path: Path
     ((finding,)) = found(tmp_path, "cluster-twice")
 
     assert (finding.stack, finding.path) == ("lab", "clusters.main.existing")
-    assert finding.message == "theirs is main of exp as well, which installs kueue in it"
+    assert finding.message == "theirs is also main of exp, which already installs kueue in the cluster"

@@ -111,8 +111,9 @@ def test_an_external_load_balancer_is_a_warning() -> None:
     ("inputs", "message"),
     [
         ({"role": "roles/owner", "member": "user:a@example.com"},
-         "roles/owner lets user:a@example.com change everything in it"),
-        ({"role": "roles/editor", "members": UNKNOWN}, "roles/editor lets its members change everything in it"),
+         "roles/owner lets user:a@example.com change everything in this resource"),
+        ({"role": "roles/editor", "members": UNKNOWN}, ("roles/editor lets its members change everything in this "
+            "resource")),
         ({"role": "roles/viewer", "member": "user:a@example.com"}, None),
         ({"role": UNKNOWN}, None),
     ],

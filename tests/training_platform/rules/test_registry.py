@@ -113,7 +113,7 @@ def test_a_rule_that_fails_is_named_for_each_view_and_no_other_is_silent() -> No
 
     failed, *other_findings = findings
     assert (failed.rule, failed.severity, failed.failed, failed.resource) == ("broken", "error", True, "t a")
-    assert failed.message.startswith("broken did not look at a because of a bug of its own: KeyError in ")
+    assert failed.message.startswith("broken did not check a because of a bug in training-platform: KeyError in ")
     assert "a value" not in failed.message
     assert [(row.rule, row.resource, row.failed) for row in other_findings] == [
         ("broken", "t b", False), ("other", "t a", False), ("other", "t b", False),

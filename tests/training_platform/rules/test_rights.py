@@ -105,7 +105,7 @@ def test_a_bucket_without_a_role_to_add_is_found_at_the_bucket_with_the_permissi
     assert finding.message == (
         "members of vision cannot read and add to bucket data: group:vision@example.com lacks storage.objects.create"
     )
-    assert finding.allowed == "a role with it on buckets/example-train-dev-vision-data or above"
+    assert finding.allowed == "a role with these permissions on buckets/example-train-dev-vision-data or above"
 
 
 @pytest.mark.parametrize(

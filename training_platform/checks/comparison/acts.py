@@ -114,7 +114,7 @@ class ActTeller:
         allowed = self._allowed(_place(causes), missing) if kind in LOSS_RULES else None
         owners = [name for name, _ in takes if name != cause.stack]
         if allowed and owners and self._is_of_team(cause):
-            allowed += f", merged before this change: {listed(owners)} has to consent"
+            allowed += f", merged before this change, because {listed(owners)} has to consent"
         draft = finding(
             stack or Anchor(stack=cause.stack, file=stack_file(cause.stack)),
             cause.path,
@@ -149,7 +149,7 @@ class ActTeller:
     def _allowed(self, place: LossPlace, missing: Iterable[Loss]) -> str:
         lacking = [f"{', '.join(kinds)} of {stack}" for stack, kinds in _taken(missing)]
         if lacking:
-            return f"the losses that its acknowledgement in stacks/exemptions.yaml does not list: {'; '.join(lacking)}"
+            return f"an acknowledgement in stacks/exemptions.yaml that also lists {'; '.join(lacking)}"
         resource = f"resource: {json.dumps(place.resource)}, " if place.resource else ""
         allowed = f"an acknowledgement in stacks/exemptions.yaml with {resource}becomes: {json.dumps(place.becomes)}"
         if other := self.exemptions.of_another_value(place):
@@ -170,7 +170,7 @@ class ActTeller:
             message += f": {change}"
         message += "".join(f"; {says}" for says in _says(by_kind))
         if name := self._new_name(cause):
-            message += f"; {name} has the same fields: under a new name it is deleted, and another one created"
+            message += f"; {name} has the same fields: a new name deletes the old resource and creates another"
         return message
 
     def _change(self, causes: Sequence[Cause], losses: Iterable[Loss]) -> str:
@@ -180,8 +180,8 @@ class ActTeller:
         if any(loss.effect.kind in ("stack", "cost") for loss in losses):
             return ""
         if cause.path == ("retired",) and stack and stack.retired:
-            exception = f", but for {', '.join(sorted(stack.retired.keeps))}" if stack.retired.keeps else ""
-            return f"is retired, and destroyed from {stack.retired.since} on{exception}"
+            exception = f", except {', '.join(sorted(stack.retired.keeps))}" if stack.retired.keeps else ""
+            return f"is retired, and pipelines may destroy it from {stack.retired.since} on{exception}"
         fields = [other for other in causes if other.stack == cause.stack and not other.resource]
         if fields and all(field.after and not field.after.is_digest for field in fields):
             return " and ".join(dict.fromkeys(map(_from_to, fields)))
@@ -199,9 +199,9 @@ class ActTeller:
         effects = _gravest_effects(_told(next(iter(by_kind.values()))))
         first = next((effect.first for effect in effects if effect.first), "")
         if cause.path == ("retired",) and "data" not in by_kind:
-            first = "name in `keeps` what people still need of it"
+            first = "list in `keeps` the sections that people still need"
         if places := self._places_to_lift([loss for losses in by_kind.values() for loss in losses]):
-            first += f"; deploy `{_LIFT}` {places} before, or the engine refuses this"
+            first += f"; first deploy `{_LIFT}` {places}, or the Pulumi engine refuses this change"
         return first
 
     def _places_to_lift(self, losses: Iterable[Loss]) -> str:

@@ -146,7 +146,7 @@ def check_against(
     report = baseline.apply(report)
     report = replace(report, failures=(*report.failures, *_undeclared(scope, head_files.workspace, ref)))
     if new_only and base is not None:
-        why = f"{ref} has it as well"
+        why = f"{ref} has this finding as well"
         report = set_aside(report, dict.fromkeys(_known_fingerprints(base.report.all_findings(), scope), why))
         exempt_before = [row.finding for stack in base.report.stacks for row in stack.exempted]
         report = without_old_exempt(report, set(_known_fingerprints(exempt_before, scope)), why)
@@ -161,7 +161,7 @@ def _scope(
     for name, was in scope.renamed.items():
         if was in selected:
             ref = base_options.ref
-            raise UserError(f"There is no stack {was} any more: what {ref} calls {was} is called {name} now.")
+            raise UserError(f"There is no stack {was} any more: the stack that is {was} in {ref} is now called {name}.")
     if selected:
         names = set(stack_names(head, selected))
         old = names | {was for name, was in scope.renamed.items() if name in names}
@@ -171,7 +171,7 @@ def _scope(
     missing = [name for name in deployed if name not in head.stacks and name not in base.stacks]
     if missing:
         raise UserError(
-            f"There is no stack {missing[0]}, neither here nor in {base_options.ref}, whose state is given."
+            f"A state is given for the stack {missing[0]}, which exists neither here nor in {base_options.ref}."
         )
     return replace(
         scope,
@@ -484,8 +484,8 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
         if name in scope.head and declared(stack) != was:
             yield (
                 f"{stack.source.file}: this stack is {was} in {ref}. Pulumi does not know the new name, and would "
-                f"create all its resources a second time. Rename what is deployed, with `pulumi stack rename {name} "
-                f"--stack {was}`, and say so in the file: renamed_from: {was}"
+                f"create all its resources a second time. Rename the deployed stack with `pulumi stack rename {name} "
+                f"--stack {was}`, and add to the file: renamed_from: {was}"
             )
 
 

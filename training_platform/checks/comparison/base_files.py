@@ -91,7 +91,7 @@ def _merge_base(git: _Git, ref: str) -> str:
     if git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
         raise UserError("This repository has no commit yet, so there is no base to compare with: leave --base out.")
     if not ref.strip():
-        raise UserError("--base names no commit: give a branch, such as origin/main.")
+        raise UserError("--base has no value: give a branch, such as origin/main.")
     named = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if named is None:
         raise UserError(_unknown(git, ref))
@@ -103,7 +103,7 @@ def _merge_base(git: _Git, ref: str) -> str:
             f"This is a shallow clone without the commit that HEAD and {ref} have in common: fetch the whole history, "
             "with `git fetch --unshallow`, or fetch-depth: 0 where actions/checkout makes the clone."
         )
-    raise UserError(f"HEAD and {ref} have no commit in common: name the branch that this one came from.")
+    raise UserError(f"HEAD and {ref} have no commit in common: name the branch from which this branch was created.")
 
 
 def _unknown(git: _Git, ref: str) -> str:

@@ -108,8 +108,8 @@ def read_state(path: Path) -> DeployedStack:
     deployment = _read(path, _Export, "pulumi stack export --stack STACK").deployment
     if deployment.pending_operations:
         raise UserError(
-            f"{path}: the last update was interrupted, and nobody knows what exists (operations pending: "
-            f"{len(deployment.pending_operations)}). Run `pulumi refresh --stack STACK`, then write the state again."
+            f"{path}: the last update was interrupted, so it is not known which resources exist (pending operations: "
+            f"{len(deployment.pending_operations)}). Run `pulumi refresh --stack STACK`, then export the state again."
         )
     deployed = tuple(_flat(state) for state in deployment.resources if state.is_deployed)
     return DeployedStack(_only_stack(path, (state.urn for state in deployment.resources)), deployed)
@@ -142,7 +142,7 @@ def _read(path: Path, model: type[_Document], command: str) -> _Document:
         details = error.errors(include_url=False, include_input=False, include_context=False)
         wrong = [f"{'.'.join(map(str, row['loc'])) or 'the document'}: {row['msg']}" for row in details[:3]]
         more = f" and {len(details) - 3} more" if len(details) > 3 else ""
-        raise UserError(f"{path} is not what `{command}` prints: {'; '.join(wrong)}{more}.") from error
+        raise UserError(f"{path} is not output of `{command}`: {'; '.join(wrong)}{more}.") from error
 
 
 def _only_stack(path: Path, urns: Iterable[str]) -> str:

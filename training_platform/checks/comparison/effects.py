@@ -77,7 +77,7 @@ def effect_of_loss(resource_type: str) -> Effect:
     row = _type_effects(resource_type)
     if row is None:
         return Effect(
-            "data", "what it holds is lost: the table of effects does not have its type", first="look into it"
+            "data", "its contents may be lost: the table of effects has no row for its type", first="look into it"
         )
     return _effect(row.lost)
 
@@ -89,7 +89,7 @@ def effect_of_replacement(resource_type: str) -> Effect:
         return _effect(row.replaced)
     lost = effect_of_loss(resource_type)
     if lost.kind in ("protection", "opens"):
-        return Effect("none", "the one that replaces it does the same")
+        return Effect("none", "the new resource has the same effect")
     return lost
 
 
@@ -99,7 +99,9 @@ def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
     if row is None or row.added is None:
         return Effect("none", "it is new")
     if any(_fits("public", None, value) for value in inputs.values()):
-        return Effect("opens", "everybody gets access", first="name the members or the ranges that need it")
+        return Effect(
+            "opens", "everybody gets access", first="list only the members or the address ranges that need access"
+        )
     return _effect(row.added)
 
 
@@ -109,7 +111,7 @@ def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect
     for row in _input_rows(resource_type):
         if row.fits(plain, old, new):
             return _effect(row)
-    return Effect("unknown", "the table of effects has no row for it", first="look into it")
+    return Effect("unknown", "the table of effects has no row for this input", first="look into it")
 
 
 def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect]:

@@ -17,7 +17,7 @@ from training_platform.config.workspace import Workspace
 
 PROTECTION_LEFT_OFF = declare(
     "protection-left-off",
-    "Find protection that is off and can be on again.",
+    "Find deletion protection that is off although no change needs that any more.",
     ruleset="changes",
     severity="warning",
 )
@@ -44,9 +44,9 @@ def left_off(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
                 yield finding(
                     new,
                     (*path, "deletion_protection"),
-                    "is false, and nothing in this change needs it",
+                    "is false, although nothing in this change requires that",
                     rule=PROTECTION_LEFT_OFF,
-                    allowed="true, once it is deployed",
+                    allowed="true, once this change is deployed",
                     nearest="true",
                 )
 

@@ -38,7 +38,7 @@ _ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "revokes", "opens"))
 _MOST_PEOPLE = 4  # that a subject names
 OF_FILE = -1
 """The rank of subjects that the stack file itself shows."""
-_RETIRE = "mark the stack as retired and let the pipeline destroy it: docs/lifecycle.md"
+_RETIRE = "mark the stack as retired, so that the pipeline destroys it: docs/lifecycle.md"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -108,19 +108,18 @@ class LossFinder:
 
     def _left_behind(self, change: StackChange) -> Loss:
         stack = change.base
-        says = "nothing destroys what it has, which is billed on"
+        says = "its resources are not destroyed, and Google Cloud continues to bill them"
         if change.most_usd.before:
             says += f", up to ${change.most_usd.before:,.2f} per hour"
         if promised := _promised(stack.team if stack else None):
-            says += f"; its queues hold {promised}"
+            says += f"; its queues still have {promised}"
         first = _RETIRE
         if stack and stack.retired:
-            first = (
-                f"keep the file until {stack.retired.since}, from which day on the pipeline destroys the stack by it"
-            )
+            first = f"keep the file: from {stack.retired.since} on the pipeline needs it to destroy the stack"
         if new := [other.name for other in self.comparison.stacks if other.kind == "added"]:
             first += (
-                f"; or, if {enumeration(new)} is the same under a new name, write `renamed_from: {change.name}` there"
+                f"; or, if {enumeration(new)} is the same stack under a new name, write `renamed_from: "
+                f"{change.name}` there"
             )
         subject = LostSubject(name=f"{change.name} is still deployed")
         effect = Effect("stack", says, first=first)
@@ -281,7 +280,7 @@ class LossFinder:
         for grant in kept_foreign_grants(stack.name, self.head):
             if resource := new.get(grant.planned.key):
                 says = f"{grant.principal} of {grant.team} gets {grant.role} on {grant.resource} of {grant.owner}"
-                effect = Effect("opens", says, first=f"agree on it with the people of {grant.owner}")
+                effect = Effect("opens", says, first=f"agree on the grant with the people of {grant.owner}")
                 yield Loss(
                     stack=self._stack_of_team(grant.owner, stack) or stack.name,
                     causes=(self.fields.cause(change, resource, None),),
@@ -302,8 +301,8 @@ class LossFinder:
         if self.most_more is None or more is None or more <= self.most_more:
             return
         file = f"{PRICES}, here or in {self.comparison.ref},"
-        says = f"up to ${more:,.2f} per hour more, and {file} lets ${self.most_more:,.2f} through"
-        effect = Effect("cost", says, first="agree on it with whoever pays")
+        says = f"costs up to ${more:,.2f} per hour more, and {file} allows ${self.most_more:,.2f} more"
+        effect = Effect("cost", says, first="agree on the cost with whoever pays")
         cause = Cause(stack=change.name, after=AcknowledgedValue(f"{more:.2f}"))
         yield Loss(stack=change.name, causes=(cause,), effect=effect, subject=LostSubject(name=change.name))
 
@@ -316,8 +315,8 @@ class LossFinder:
             return
         if after == 0:
             return  # without a pool there is no such flavor, which is an error at each share
-        says = f"its pools hold {after:,.0f} and held {before:,.0f}, and teams are promised {promised:,.0f}"
-        effect = Effect("promises", says, first="lower the shares first, or keep the machines")
+        says = f"its pools shrink from {before:,.0f} to {after:,.0f}, but teams are promised {promised:,.0f}"
+        effect = Effect("promises", says, first="lower the shares of teams first, or keep the machines")
         subject = LostSubject(name=f"{line.flavor} in {line.cluster}", stack=line.environment)
         cause = self._shrinking_field(line, stack, after)
         yield Loss(stack=stack.name, causes=(cause,), effect=effect, subject=subject)

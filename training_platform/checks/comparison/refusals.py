@@ -38,7 +38,7 @@ FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "kueue.x-k8s.io:Topology": ("spec.levels",),
 }  # fmt: skip
 """Inputs that nobody may change, keyed by API group and kind. Those of a ResourceFlavor are fixed by its topology."""
-_ANEW = "or another instance, and a copy"
+_ANEW = "or a new instance to which you copy the data"
 _FILESTORE = ("location", "tier", "share", "protocol", "connection", "restore_from")
 _LUSTRE = ("location", "mbps_per_tib", "filesystem")
 _Spec = FilestoreSpec | LustreSpec
@@ -67,7 +67,9 @@ class DeploymentOrder(NamedTuple):
         """The reason why the change needs two deployments; an empty string if one deployment is enough."""
         for stack, gone in self.removed:
             for new in (need for other, need in self.added if other == stack):
-                return f"{stack} needs {new.noun}, which is added, and lets {gone.noun} go, which is removed"
+                return (
+                    f"{stack} starts to use {new.noun}, which is added, and stops using {gone.noun}, which is removed"
+                )
         return ""
 
 
@@ -112,7 +114,7 @@ def removals(head: Workspace, base: Workspace) -> Iterator[Draft]:
             allowed = f"deploying {enumeration(names)} before {home.name}, as pipelines do"
             if why:
                 message += f", which requires two deployments: {why}"
-                allowed = "two changes: additions, then removals"
+                allowed = "two changes: first the additions, then the removals"
             severity: Severity = "warning" if why else "note"
             yield finding(home, path, message, rule=REMOVED_FLAVOR, severity=severity, allowed=allowed)
 
@@ -188,9 +190,11 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
                     yield finding(
                         stack,
                         path,
-                        f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses once it has a topology",
+                        f"changes {', '.join(changed)} of flavor {name}, which Kueue refuses because the flavor has "
+                        f"a topology",
                         rule=PLACED_FLAVOR,
-                        allowed="the pool as it is; or two changes: remove it with all shares of it, then add it again",
+                        allowed="the pool unchanged; or two changes: remove the pool with all its shares, then add "
+                        "both again",
                         spoils=(stack.at(path),),
                     )
 
@@ -232,7 +236,7 @@ def fixed_inputs(comparison: Comparison) -> Iterator[Draft]:
                     path,
                     message,
                     rule=FIXED_INPUT,
-                    allowed="the old value; or an object of another name; or replace_on_changes of the input",
+                    allowed="the old value; or an object with another name; or the input in replace_on_changes",
                     spoils=(stack.at(path),) if path else (),
                 )
 
@@ -245,14 +249,14 @@ def _without_version(resource_type: str) -> str:
 
 FILESTORE_RANGE_KEPT = declare(
     "filestore-range-kept",
-    "Find a changed range of a Filestore instance, which keeps its original one.",
+    "Find a changed address range of a Filestore instance, which keeps its original range.",
     ruleset="changes",
 )
 
 
 FILESTORE_GROWTH = declare(
     "filestore-growth",
-    "Find a capacity that an instance cannot change to.",
+    "Find a new capacity that an existing instance does not support.",
     ruleset="changes",
 )
 
@@ -277,7 +281,10 @@ def kept_instances(head: Workspace, base: Workspace) -> Iterator[Draft]:
                     kept = old.reserved_range
                     written = spec.reserved_range
                     if written != kept:
-                        message = f"is {written or 'left out'}, and the instance keeps {kept}: only a new one reads it"
+                        message = (
+                            f"is {written or 'left out'}, but the instance keeps {kept}: Filestore reads this field "
+                            f"only at creation"
+                        )
                         yield finding(
                             stack,
                             (section, name, "reserved_range"),
@@ -320,14 +327,15 @@ def _refusal(spec: _Spec, before: int) -> _Refusal | None:
     after = spec.capacity_gib
     if after < before and not shrinks:
         return _Refusal(
-            message=f"is {after:,}, less than the {before:,} GiB that it has: {name} does not shrink",
+            message=f"is {after:,}, less than the current {before:,} GiB: {name} does not shrink",
             allowed=f"{before:,} GiB or more, {_ANEW}",
             nearest_gib=before,
         )
     old, new = (next((band for band in bands if band.low_gib <= gib <= band.high_gib), None) for gib in (before, after))
     if old is not None and new not in (old, None):
         return _Refusal(
-            message=f"is {after:,}, in another band than the {before:,} GiB that it has, and {name} keeps its band",
+            message=f"is {after:,}, in another capacity band than the current {before:,} GiB: {name} does not change "
+            f"its band",
             allowed=f"{old.low_gib:,} to {old.high_gib:,} GiB, {_ANEW}",
             nearest_gib=old.high_gib if after > before else old.low_gib,
         )
@@ -336,7 +344,7 @@ def _refusal(spec: _Spec, before: int) -> _Refusal | None:
 
 DEPLOYER_RIGHTS = declare(
     "deployer-rights",
-    "Find rights that an environment's deployer needs from this change on.",
+    "Find rights that the account which deploys an environment needs for this change.",
     ruleset="changes",
     severity="note",
 )
@@ -363,5 +371,6 @@ def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> 
                 (),
                 f"the account that deploys it needs further rights: {'; '.join(sentences)}",
                 rule=DEPLOYER_RIGHTS,
-                allowed="with pipelines, `training-platform pipeline-accounts` before the merge, or `up` fails",
+                allowed="if a pipeline deploys it, run `training-platform pipeline-accounts` before the merge, or "
+                "`pulumi up` fails",
             )

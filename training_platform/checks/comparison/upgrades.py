@@ -32,7 +32,7 @@ def upgrades(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
 
 UPGRADE = declare(
     "upgrade",
-    "Find a new version of a chart or a cluster, with what it affects.",
+    "Find a new version of a chart or a cluster, and report what the upgrade affects.",
     ruleset="changes",
     severity="warning",
 )
@@ -44,7 +44,7 @@ def _of_charts(change: StackChange, stack: Stack, environment: Environment, head
         cluster, chart = resource.name.removesuffix("-release").rpartition("-")[::2]
         upgraded.setdefault((chart, version), []).append(cluster)
     for (chart, version), clusters in upgraded.items():
-        message = f"takes {chart}{_from(version)} to {version.new} in {enumeration(clusters)}"
+        message = f"upgrades {chart}{_from(version)} to {version.new} in {enumeration(clusters)}"
         if (row := CHARTS.get(chart)) and row.upgrade:
             message += f": {row.upgrade}"
         message += "".join(f"; {removal}" for removal in _removals(chart, version))
@@ -52,7 +52,7 @@ def _of_charts(change: StackChange, stack: Stack, environment: Environment, head
             teams = [team for _, team, _ in head.teams() if team.environment == stack.name]
             queues = {team.name: len(team.shares.keys() & {*clusters}) for team in teams}
             if holders := [team for team, count in queues.items() if count]:
-                message += f"; {sum(queues.values())} ClusterQueues exist, of {enumeration(holders)}"
+                message += f"; ClusterQueues that exist: {sum(queues.values())}, of {enumeration(holders)}"
         path = ("charts", chart, "version") if chart in environment.charts else ()
         yield finding(stack, path, message, rule=UPGRADE, allowed=_STEPS)
 
@@ -61,16 +61,17 @@ def _of_clusters(change: StackChange, stack: Stack, environment: Environment) ->
     for resource, version in _other_versions(change, CLUSTER):
         path = Locator(environment).path(resource.name) or ()
         cluster = environment.clusters[str(path[-1])]
-        api = "its API does not answer for minutes"
+        api = "its API is unavailable for minutes"
         if cluster.location in REGIONS:
-            api = "its API answers all the time"
-        nodes = "nodes follow, VM by VM, and the jobs on them end"
+            api = "its API stays available"
+        nodes = "GKE then upgrades the nodes one VM after another, and the jobs on them end"
         if is_frozen(cluster):
-            nodes = "nodes stay until their support ends"
+            nodes = "nodes keep their version until its support ends"
         yield finding(
             stack,
             (*path, "version"),
-            f"takes the control plane of {path[-1]}{_from(version)} to {version.new}, never back: {api}; {nodes}",
+            f"upgrades the control plane of {path[-1]}{_from(version)} to {version.new}, which cannot be undone: "
+            f"{api}; {nodes}",
             rule=UPGRADE,
             allowed=_STEPS,
         )
@@ -105,7 +106,7 @@ def _other_versions(change: StackChange, kind: str) -> Iterator[tuple[ResourceCh
 
 QUOTA_REQUEST_MOVED = declare(
     "quota-request-moved",
-    "Find a quota request that becomes one for another limit.",
+    "Find a quota request that changes to another limit.",
     ruleset="changes",
 )
 
@@ -128,8 +129,8 @@ def moved_requests(comparison: Comparison) -> Iterator[Draft]:
                 yield finding(
                     stack,
                     Locator(stack.section).path(resource.name),
-                    f"is to ask for another limit: {limits}; Google changes only the amount",
+                    f"requests another limit: {limits}; Google Cloud can change only the amount of a request",
                     rule=QUOTA_REQUEST_MOVED,
                     resource=f"{resource.type} {resource.name}",
-                    allowed="another name for the request",
+                    allowed="a new request under another name",
                 )

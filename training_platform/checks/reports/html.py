@@ -50,7 +50,7 @@ def html_report(report: Report, links: str = "") -> str:
     """Return the page. ``links`` is the prefix of links to files; without it, their paths are plain text."""
     result = conclusion(report)
     verdict = joined(el("p", str(result), cls=f"verdict {result.state}"), el("p", _origin(report), cls="note"))
-    footer = "Quotas are charged for the maximum number of machines that autoscaling may start."
+    footer = "Quotas are charged for the maximum number of machines that autoscaling can start."
     return whole_page("training-platform check", verdict, list(_sections(report, links)), footer, f": {result}")
 
 
@@ -358,7 +358,7 @@ def stack_graph(report: Report) -> Markup:
         label = label if len(label) <= 26 else f"{label[:25]}…"
         tip = el("title", f"{name}{': errors' if wrong else ''}")
         nodes.append(el("g", tip, box, el("text", label, x=x + 12, y=y + 21)))
-    title = "Which project each environment is in, and which environment each team is in"
+    title = "The project of each environment, and the environment of each team"
     picture = el(
         "svg", el("title", title), edges, nodes,
         viewBox=f"0 0 {width} {height}", width=width, height=height, role="img", aria_label=title,

@@ -54,7 +54,7 @@ def markdown_report(report: Report, links: str = "") -> str:
         else:
             text += section
     if left_out:
-        text += f"\n\nLeft out for length: {'; '.join(left_out)}."
+        text += f"\n\nLeft out because this comment would be too long: {'; '.join(left_out)}."
     return text + "\n"
 
 
@@ -76,7 +76,7 @@ def _more_about(finding: Finding, report: Report) -> str:
     """Return the command that explains a finding; for a loss also the entry that acknowledges it."""
     if report.comparison is None or finding.rule not in EFFECT_OF_RULE or finding.position is None:
         return more_about(finding)
-    return f"To let it through: training-platform explain {_label(finding)} --base {report.comparison.ref}"
+    return f"To acknowledge it: training-platform explain {_label(finding)} --base {report.comparison.ref}"
 
 
 def _label(finding: Finding) -> str:
@@ -130,7 +130,7 @@ def _quotas(report: Report) -> str:
     """Return the quotas that are nearly full or have requests; quotas over their limit are first."""
     if not (full := full_quotas(report, requested=True)):
         if any(line.unread for ledger in report.ledgers for line in ledger.lines):
-            return f"Of quotas whose limits are known, none is more than {NEARLY_FULL:.0%} full."
+            return f"No quota with a known limit is more than {NEARLY_FULL:.0%} full."
         return f"No quota is more than {NEARLY_FULL:.0%} full." if report.ledgers else "No quotas were counted."
     projects = {ledger.project: number for number, ledger in enumerate(report.ledgers)}
     full.sort(key=lambda item: (projects[item[0]], not item[1].over, item[1].key.location or "~", item[1].key))

@@ -47,7 +47,7 @@ from training_platform.quota.snapshot import not_known
 By = Literal["project", "region", "quota", "stack", "team"]
 GROUPINGS: tuple[By, ...] = get_args(By)
 LOG_WIDTH = 120  # columns without a terminal
-NO_HOME = "No environment stack has this project: ask for the limits in its console."
+NO_HOME = "No environment stack uses this project: request the limits in the Google Cloud console."
 _SERVERS = "of it model servers, at most"
 
 
@@ -190,11 +190,14 @@ def _plan_text(plan: ProjectRequests) -> Iterator[RenderableType]:
         yield Padding(Group(parts[0], Padding(Group(*parts[1:]), (0, 0, 0, 2))), (0, 0, 0, 2))
     yield from (Text(f"  {sentence}") for sentence in _waiting(plan))
     if plan.unknown:
-        yield Text(f"  nobody can tell: the snapshot does not list {_unlisted(plan)}", style="bold red")
+        yield Text(f"  not known, because the snapshot does not list {_unlisted(plan)}", style="bold red")
     yield Text(f"  {plan_summary(plan)}", style="bold")
     if lines := request_lines(plan):
         assert plan.stack is not None  # whose file the lines are for
-        yield Text(f"\n  In {plan.stack.source.file}, in the environment's section, where quota request writes them:\n")
+        yield Text(
+            f"\n  In {plan.stack.source.file}, in the environment's section (`training-platform quota "
+            f"request` writes these lines):\n"
+        )
         yield Text("\n".join(f"    {line}" for line in lines), no_wrap=True, overflow="ignore")
     elif plan.needed:
         yield Text(f"  {NO_HOME}")
@@ -217,8 +220,8 @@ def plan_summary(plan: ProjectRequests) -> str:
     if plan.needed:
         return f"{counted(len(plan.needed), 'request')} to make."
     if plan.waiting:
-        return "What is requested is enough, once it is granted."
-    return "Every limit that is known is enough." if plan.unknown else "Nothing to ask for."
+        return "The open requests are enough, once Google grants them."
+    return "Every known limit is enough." if plan.unknown else "No request is necessary."
 
 
 def overview_markdown(overview: Overview, by: By) -> str:
@@ -260,7 +263,7 @@ def _plan_markdown(plan: ProjectRequests) -> Iterator[str]:
         yield section_table(ReportSection(title="", columns=columns, rows=rows, stressed=3))
     yield from (escaped(f"{sentence}.") for sentence in _waiting(plan))
     if plan.unknown:
-        yield f"Nobody can tell: the snapshot does not list {escaped(_unlisted(plan))}."
+        yield f"Not known, because the snapshot does not list {escaped(_unlisted(plan))}."
     if lines := request_lines(plan):
         assert plan.stack is not None  # whose file the lines are for
         body = "\n".join(lines)

@@ -65,7 +65,7 @@ def capacity(report: Report) -> Iterator[ReportSection]:
             rows.append(ReportRow((*names, *amounts, shares_of(line)), "over" if line.over else "fits"))
         yield ReportSection(
             title="capacity of the clusters",
-            unit="chips or GPUs, whole slices, at the pools' maximum",
+            unit="chips or GPUs of whole slices, with all pools at their maximum",
             columns=("environment", "cluster", "flavor", ">holds", ">promised", ">free", "teams"),
             rows=rows,
             subject=2,
@@ -79,7 +79,7 @@ def file_section(lines: Iterable[FileLine]) -> ReportSection:
     """Return the promised amounts of Filestore instances and the size to which each instance can grow."""
     return ReportSection(
         title="file capacity",
-        note="GiB, and MiB/s as Filestore's page on performance estimates them, read 2026-11-22",
+        note="GiB, and MiB/s as estimated in the Filestore documentation on performance, read 2026-11-22",
         columns=("instance", ">holds", ">promised", ">free", ">up to", ">read/write", "held by"),
         rows=[
             ReportRow(
@@ -122,7 +122,7 @@ def cost(report: Report) -> Iterator[ReportSection]:
     if len(rows) > 1 and total:
         rows.append(ReportRow((f"{counted(len(rows), 'stack')} together", total, "")))
     if rows:
-        note = f"Estimates, from list prices, without {', '.join(LEFT_OUT)}."
+        note = f"Estimates from list prices, without {', '.join(LEFT_OUT)}."
         columns = ("stack", "cost", "what it rests on")
         yield ReportSection(title="cost", columns=columns, rows=rows, noted=True, note=note)
 
@@ -170,9 +170,9 @@ def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[Re
         quotas = tuple(change for change in quotas if change.used.delta is not None and change.used.delta >= 0)
         less = len(comparison.quotas) - len(quotas) - unknown
         if less:
-            notes.append(f"Less is needed of {counted(less, 'other quota')}")
+            notes.append(f"{counted(less, 'other quota')} with a lower need")
         if unknown:
-            notes.append(f"{counted(unknown, 'quota')} not compared, since a side is not known")
+            notes.append(f"{counted(unknown, 'quota')} not compared, because a value is not known")
     sections = [
         ReportSection(
             title="Quotas",
@@ -257,7 +257,7 @@ def change_summary(comparison: Comparison) -> str:
     if comparison.unknown:
         return f"{since}: what changed is not known"
     if not comparison.stacks:
-        return f"{since}: nothing that a stack depends on"
+        return f"{since}: no file changed that a stack depends on"
     return f"{since}: {'; '.join(differ)}{unaffected}" + (f"; {cost}" if cost else "")
 
 
@@ -268,7 +268,7 @@ def _cost_change(comparison: Comparison) -> str:
     """
     stacks = [stack for stack in comparison.stacks if stack.most_usd.delta is not None]
     if any(stack.unpriced.delta for stack in stacks):
-        return "the difference in cost is not known, since VMs without a price differ"
+        return "the difference in cost is not known, because the number of VMs without a price differs"
     usd = sum(stack.most_usd.delta or 0 for stack in stacks)
     if abs(usd) < 0.01:  # USD: less than a cent
         return ""
@@ -282,9 +282,9 @@ def stack_title(stack: StackChange) -> str:
     if stack.unknown:
         return f"{stack.name}: {stack.unknown}"
     if stack.kind == "left":
-        return f"{stack.name}: its file is removed, and it is still deployed"
+        return f"{stack.name}: the file is removed, but the stack is still deployed"
     if stack.kind == "retired":
-        return f"{stack.name}: is retired, and these are destroyed"
+        return f"{stack.name}: is retired; these resources are destroyed"
     return stack.name if stack.kind == "changed" else f"{stack.name}: {stack.kind}"
 
 
@@ -329,12 +329,15 @@ def _state(act: Act, consequence: Consequence) -> str:
 
 
 def _basis(comparison: Comparison) -> str:
-    git = f"{comparison.ref} in git, which may be ahead of what is deployed: --state FILE compares with that"
+    git = (
+        f"{comparison.ref} in git, which may differ from the deployed state; use --state FILE to compare with that "
+        f"state"
+    )
     if not comparison.deployed:
         return git
     state = f"the deployed state of {enumeration(comparison.deployed)}"
     some_from_git = any(stack.name not in comparison.deployed for stack in comparison.stacks)
-    return f"{state}, and else with {git}" if some_from_git else state
+    return f"{state}, and for other stacks with {git}" if some_from_git else state
 
 
 def _inputs(comparison: Comparison) -> Iterator[InputChange]:
@@ -370,7 +373,7 @@ def resource_rows(stack: StackChange, *, felt: bool = False) -> Iterator[tuple[s
         if len(inputs) > MOST_INPUTS:
             lines.append(f"and {len(inputs) - MOST_INPUTS} more inputs")
         if resource.undecided:
-            lines.append("whether that replaces it is not known of this type")
+            lines.append("it is not known whether this change replaces a resource of this type")
         yield resource.kind, f"{kind_of(resource.type)} {resource.name}", lines
 
 

@@ -207,9 +207,9 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
         notes = f"; unassigned: {listed(unpromised)}" if unpromised else ""
         if any(line.uncounted for line in report.capacity):
             notes += "; shares in files that are rejected or cannot be read are not counted"
-        yield Text(f"{flavors}: no team is promised more than the pools hold{notes}")
+        yield Text(f"{flavors}: no team is promised more than the pools can provide{notes}")
         return
-    yield Text(f"{flavors}, {len(over):,} promised beyond what the pools hold:")
+    yield Text(f"{flavors}, {len(over):,} promised more than the pools can provide:")
     rows = [
         (
             Text(line.environment),

@@ -112,7 +112,7 @@ def price(cost: Cost) -> str:
     if not cost.sums_up:
         return (
             f"no sum: {cost.vms_without:,} of {counted(cost.vms, 'VM')} without a price: {listed(cost.machines, 4)}; "
-            "stacks/prices.yaml takes yours"
+            "add your prices to stacks/prices.yaml"
         )
     if not cost.read:
         return ""
@@ -124,7 +124,7 @@ def price(cost: Cost) -> str:
 
 def price_note(cost: Cost, today: date) -> str:
     """Return what a price is based on and what it does not include."""
-    parts = [f"oldest price of {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
+    parts = [f"oldest price read {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
     if cost.is_example(today):
         parts.append(EXAMPLES)
     if cost.unverified:

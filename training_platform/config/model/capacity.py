@@ -56,10 +56,10 @@ class ReservationSpec(Consistent):
     """
 
     name: Annotated[str, Field(pattern=RESERVATION_OR_ANY)] = Field(
-        description='Name of the reservation; "*" is any open one that matches.', examples=["h100-pool"]
+        description='Name of the reservation; "*" is any open reservation that matches.', examples=["h100-pool"]
     )
     project: ProjectId | None = Field(
-        default=None, description="Project that shares it; default: the project of the environment."
+        default=None, description="Project that shares the reservation; default: the project of the environment."
     )
     block: ReservationName | None = Field(
         default=None, description="Reservation block; the node pool then needs a zone."
@@ -68,17 +68,18 @@ class ReservationSpec(Consistent):
     chips: int | None = Field(
         default=None,
         ge=1,
-        description="Chips or GPUs of the whole reservation, for all pools and environments; one pool states it.",
+        description="Chips or GPUs of the whole reservation, for all pools and environments; only one pool needs to "
+        "state it.",
         examples=[64],
     )
     starts: Day | None = Field(
         default=None,
-        description="First day of a future reservation, which has no VMs before it.",
+        description="First day of a future reservation, which has no VMs before that day.",
         examples=["2026-12-01"],
     )
     ends: Day | None = Field(
         default=None,
-        description="Last day of a future reservation; Google then stops the VMs.",
+        description="Last day of a future reservation; after that day Google stops the VMs.",
         examples=["2027-02-28"],
     )
 
@@ -88,12 +89,12 @@ class ReservationSpec(Consistent):
         if self.any and of_one:
             yield Problem(
                 ("name",),
-                f"reservation any does not support {', '.join(of_one)}",
+                f"'any' stands for no particular reservation, so it does not support {', '.join(of_one)}",
                 allowed="only any, or a name",
                 nearest="any",
             )
         if self.sub_block and not self.block:
-            yield Problem(("sub_block",), "needs the block that it belongs to", allowed="block and sub_block")
+            yield Problem(("sub_block",), "needs `block`, which contains the sub-block", allowed="block and sub_block")
         if self.starts and self.ends and self.ends < self.starts:
             yield Problem(
                 ("ends",), f"{self.ends} is before starts", allowed=f"{self.starts} or later", nearest=self.starts
@@ -137,7 +138,7 @@ def _reservation(value: Any) -> Any:
         keys = ("name", "project", "block", "sub_block")
         fields = ", ".join(f"{key}: {full[key]}" for key in keys if full[key])
         context = {"allowed": "its name, or its name with project, block and sub_block", "nearest": f"{{{fields}}}"}
-        raise PydanticCustomError("malformed", f"{value!r} is a full name", context)
+        raise PydanticCustomError("malformed", f"{value!r} is a full resource name", context)
     return {"name": ANY if value == "any" else value}
 
 
@@ -154,7 +155,9 @@ def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | Non
     """Yield a problem for a reservation with another provisioning model, and for reserved VMs without a reservation."""
     if capacity == "reservation" and reservation is None:
         yield Problem(
-            ("capacity",), "is reservation, and the field reservation is missing", allowed="reservation: NAME beside it"
+            ("capacity",),
+            "is reservation, but the field `reservation` is missing",
+            allowed="the additional field reservation: NAME",
         )
     if capacity != "reservation" and reservation is not None:
         message = f"capacity {capacity} does not use a reservation"

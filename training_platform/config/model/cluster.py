@@ -71,11 +71,11 @@ class AutoProvisioningSpec(Section):
     memory_gb: int = Field(ge=1, description="Limit for the memory of all node pools together, in GB.", examples=[8000])
     accelerators: dict[AcceleratorLabel, Annotated[int, Field(ge=0)]] = Field(
         default=NOTHING,
-        description="Limits for the chips or GPUs of all node pools together, by accelerator type.",
+        description="Limits for the chips or GPUs of all node pools together, keyed by accelerator type.",
         examples=[{"nvidia-h100-80gb": 16}],
     )
     zones: Annotated[tuple[Zone, ...], AfterValidator(unique)] = Field(
-        default=(), description="Zones of the node pools it creates; default: the zones of the cluster."
+        default=(), description="Zones of the node pools that GKE creates; default: the zones of the cluster."
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the nodes.")
 
@@ -109,7 +109,10 @@ class Maintenance(Section):
     least 48 hours in every 32 days (newer documents say 92), in windows of at least 4 hours.
     """
 
-    start: Time = Field(default="2026-01-03T06:00:00Z", description="Start of the first window; the others follow it.")
+    start: Time = Field(
+        default="2026-01-03T06:00:00Z",
+        description="Start of the first window; `recurrence` determines the later windows.",
+    )
     end: Time = Field(default="2026-01-03T18:00:00Z", description="End of the first window.")
     recurrence: str = Field(
         default="FREQ=WEEKLY;BYDAY=SA,SU",
@@ -118,10 +121,11 @@ class Maintenance(Section):
     )
     upgrade_freeze: bool | None = Field(
         default=None,
-        description="Keep minor versions and nodes until their support ends; default: true with node_pools.",
+        description="Keep minor versions and nodes until their support ends; default: true for clusters with "
+        "node_pools.",
     )
     exclusions: dict[Name, MaintenanceExclusion] = Field(
-        default=NOTHING, description="Times without upgrades, by name."
+        default=NOTHING, description="Periods without upgrades, keyed by name."
     )
 
 
@@ -171,18 +175,20 @@ class GpuNetworksSpec(Section):
     Changing it recreates the node pools.
     """
 
-    range: Cidr = Field(default="192.168.0.0/16", description="Address range of all of these subnets.")
+    range: Cidr = Field(default="192.168.0.0/16", description="Address range that contains all these subnets.")
 
 
 class SoftwareSpec(Section):
     """Software that the environment installs in a cluster. existing: somebody else installs it. none: not installed."""
 
     kueue: Presence = Field(
-        default="installed", description="Kueue; teams have shares of the cluster unless it is none."
+        default="installed", description="Kueue. Without it (none), teams have no shares of the cluster."
     )
-    jobset: Presence = Field(default="installed", description="JobSet, which jobs on GKE run as.")
+    jobset: Presence = Field(default="installed", description="JobSet, the kind of object of all jobs on GKE.")
     metrics: bool = Field(
-        default=True, description="Managed Prometheus scrapes what is installed; alerts on it go with it."
+        default=True,
+        description="Managed Prometheus scrapes the installed software. false also removes the alerts "
+        "on these metrics.",
     )
 
 
@@ -197,61 +203,70 @@ class ClusterSpec(Consistent):
         "intranode_visibility": "provider_inputs: {enable_intranode_visibility: true}",
     }
 
-    location: Location = Field(description="A region, or a zone for machines that are in one zone only.")
+    location: Location = Field(description="A region, or a zone if the machines are available in only one zone.")
     existing: str | None = Field(
         default=None,
         pattern=CLUSTER_NAME,
-        description="Name of a cluster of the project that is somebody else's, to make pools and queues in.",
+        description="Name of an existing cluster of the project, owned by somebody else, in which to create pools "
+        "and queues.",
         examples=["shared-training"],
     )
     subnet: SubnetSpec | None = Field(
-        default=None, description="Address ranges of the cluster; required unless it is existing."
+        default=None, description="Address ranges of the cluster; required unless the cluster is existing."
     )
-    software: SoftwareSpec = Field(default=SoftwareSpec(), description="What is installed in the cluster.")
+    software: SoftwareSpec = Field(default=SoftwareSpec(), description="Software that is installed in the cluster.")
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = Field(
         default="REGULAR", description="GKE release channel."
     )
-    version: Version | None = Field(default=None, description="Lowest version of the control plane, in quotes.")
+    version: Version | None = Field(default=None, description="Minimum version of the control plane, in quotes.")
     maintenance: Maintenance = Field(default=Maintenance(), description="When GKE may upgrade the cluster.")
     accelerator_networks: AcceleratorNetworks | None = Field(
         default=None,
         description="Networks of GPUs and TPUs: VPCs of this stack (multi-network), or GKE's own (dranet). "
-        "Default: by machine type, as docs/pools.md has it; another value recreates the node pools.",
+        "Default: depends on the machine type (docs/pools.md). Another value recreates the node pools.",
     )
-    gpu_networks: GpuNetworksSpec = Field(default=GpuNetworksSpec(), description="VPCs of this stack for GPUDirect.")
+    gpu_networks: GpuNetworksSpec = Field(
+        default=GpuNetworksSpec(), description="VPCs that this stack creates for GPUDirect."
+    )
     system_pool: SystemPoolSpec = Field(
-        default=SystemPoolSpec(), description="Node pool of the controllers and of GKE's own pods."
+        default=SystemPoolSpec(), description="Node pool for controllers and for GKE's own pods."
     )
     cpu_pools: dict[Name, CpuPoolSpec] = Field(
         default=NOTHING,
-        description="Node pools for pods of teams without TPUs or GPUs, by name; with one, the system pool takes none.",
+        description="Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not "
+        "run on the system pool.",
         examples=[{"general": {"machine_type": "n2-standard-16", "max_nodes": 4}}],
     )
     pathways: PathwaysPoolSpec | None = Field(
         default=None, description="Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."
     )
-    node_pools: dict[Name, NodePoolSpec] = Field(default=NOTHING, description="Node pools with TPUs or GPUs, by name.")
+    node_pools: dict[Name, NodePoolSpec] = Field(
+        default=NOTHING, description="Node pools with TPUs or GPUs, keyed by name."
+    )
     auto_provisioning: AutoProvisioningSpec | None = Field(
-        default=None, description="Limits for node pools that GKE creates by itself; default: it creates none."
+        default=None, description="Limits for node pools that GKE creates automatically; default: GKE creates none."
     )
     binary_authorization: bool = Field(
-        default=False, description="Pods start only from images that the project's Binary Authorization policy allows."
+        default=False,
+        description="true lets pods start only from images that the project's Binary Authorization policy allows.",
     )
     fqdn_policies: bool = Field(
         default=False,
-        description="Lets egress name hosts, for which docs/tenancy.md; turning it off recreates the cluster.",
+        description="Allows host names in egress (docs/tenancy.md). Turning it off recreates the cluster.",
     )
     compute_classes: dict[Name, ComputeClassSpec] = Field(
-        default=NOTHING, description="Custom compute classes, by name; each is the flavor class-NAME."
+        default=NOTHING, description="Custom compute classes, keyed by name; each becomes the flavor class-NAME."
     )
     storage_classes: dict[Name, FileClassSpec] = Field(
         default=NOTHING,
-        description="StorageClasses, files-NAME, by which claims of teams make Filestore instances, by name.",
+        description="StorageClasses, keyed by name, with which volume claims of teams create Filestore instances; in "
+        "Kubernetes files-NAME.",
     )
     notebooks: Notebooks | None = Field(default=None, description="JupyterHub; default: none.")
     serving: bool = Field(
         default=False,
-        description="Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics.",
+        description="Lets teams have model servers here: Kueue queues their pods, and autoscalers can read their "
+        "metrics.",
     )
     operators: tuple[Operator, ...] = Field(
         default=(),
@@ -260,12 +275,13 @@ class ClusterSpec(Consistent):
     )
     provider_inputs: ProviderInputs = Field(
         default=NOTHING,
-        description="Inputs of the GKE cluster that have no field here, as pulumi-gcp's Python spells them.",
+        description="Inputs of the GKE cluster that have no field here, under their Python names in pulumi-gcp.",
         examples=[{"cluster_autoscaling": {"autoscaling_profile": "BALANCED"}}],
     )
     deletion_protection: bool = Field(
         default=True,
-        description="false lets a change delete or replace it with its content, although the environment protects it.",
+        description="false lets a change delete or replace the cluster and its contents, even if the environment "
+        "protects resources.",
     )
 
     @cached_property
@@ -308,21 +324,21 @@ class ClusterSpec(Consistent):
         if self.existing:
             for field in OWNERS_FIELDS:
                 if field in self.model_fields_set:
-                    message = f"does not go with existing: {self.existing} is as its owner has it"
+                    message = f"cannot be combined with `existing`: the owner of {self.existing} decides this"
                     yield Problem((field,), message, allowed="the field left out", nearest="leave it out")
         queued = {("serving",): self.serving, ("notebooks", "teams"): bool(self.notebooks and self.notebooks.teams)}
         for path, is_queued in queued.items():
             if is_queued and self.software.kueue == "none":
-                message = "needs Kueue to count its pods, and software.kueue is none"
+                message = "needs Kueue, which counts its pods, but software.kueue is none"
                 yield Problem(path, message, allowed="the field left out, or Kueue installed", nearest="leave it out")
         for name in self.cpu_pools:
             if name in self.node_pools or name in ("system", "cpu-np"):
-                other = f"{name} of node_pools" if name in self.node_pools else "a pool of the platform's own"
+                other = f"{name} of node_pools" if name in self.node_pools else "one of the platform's own pools"
                 yield Problem(
-                    ("cpu_pools", name), f"has the name of {other}", allowed="another name", nearest=f"{name}-cpu"
+                    ("cpu_pools", name), f"has the same name as {other}", allowed="another name", nearest=f"{name}-cpu"
                 )
         if self.existing is None and self.subnet is None:
-            yield Problem(("subnet",), "is missing", allowed="nodes, pods and services, or the field existing")
+            yield Problem(("subnet",), "is missing", allowed="nodes, pods and services, or the field `existing`")
         yield from self._conflicts_of_networks()
 
     def _conflicts_of_networks(self) -> Iterator[Problem]:
@@ -344,7 +360,7 @@ class ClusterSpec(Consistent):
             vpcs = pools_of["multi-network"]
             message = (
                 f"is missing: {dranet} ({self.node_pools[dranet].machine_type}) has DRANET by default, "
-                f"{vpcs} ({self.node_pools[vpcs].machine_type}) has VPCs, and a cluster has one of both"
+                f"{vpcs} ({self.node_pools[vpcs].machine_type}) has VPCs, but a cluster can have only one of the two"
             )
             yield Problem(
                 ("accelerator_networks",), message, allowed="dranet or multi-network", nearest="multi-network"

@@ -37,23 +37,23 @@ class Priority(Section):
     node_pools: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
         default=(), description="Node pools of this cluster; excludes every other field."
     )
-    machine_type: Annotated[str, OneOf("machine type with TPUs or GPUs of its own", _WITH_CHIPS)] | None = Field(
+    machine_type: Annotated[str, OneOf("machine type that includes TPUs or GPUs", _WITH_CHIPS)] | None = Field(
         default=None, description="GKE creates node pools of this machine type.", examples=["a3-highgpu-8g"]
     )
     topology: str | None = Field(default=None, description="TPU: topology of a slice.", examples=["4x8"])
     capacity: ChargedCapacity = Field(default="on-demand", description="Provisioning model of the VMs.")
     reservation: ReservationRef | None = Field(
-        default=None, description="Reservation that the VMs come from: its name, any, or in full."
+        default=None, description="Reservation that provides the VMs: its name, any, or a mapping with its fields."
     )
     zones: Annotated[tuple[Zone, ...], AfterValidator(unique)] = Field(
-        default=(), description="Zones of the node pools it creates; default: the zones of the cluster."
+        default=(), description="Zones of the node pools that GKE creates; default: the zones of the cluster."
     )
     max_run_hours: int | None = Field(default=None, ge=1, description="Hours after which a VM is deleted.")
     max_wait_minutes: int | None = Field(
         default=None,
         ge=1,
         le=1440,
-        description="flex-start and slices: minutes after which GKE tries the next priority.",
+        description="flex-start VMs and slices: minutes after which GKE tries the next priority.",
     )
     boot_disk: BootDiskSpec = Field(default=BootDiskSpec(), description="Boot disks of the VMs.")
 
@@ -62,7 +62,7 @@ class Priority(Section):
         if bool(self.node_pools) == (self.machine_type is not None) or (
             self.node_pools and self.model_fields_set != {"node_pools"}
         ):
-            context = {"allowed": "only node_pools, or machine_type with what goes with it", "nearest": None}
+            context = {"allowed": "only node_pools, or machine_type with its fields", "nearest": None}
             raise PydanticCustomError("one_kind", "a priority has either node pools or a machine type", context)
         refuse_conflicts(self._conflicts())
         return self
@@ -72,7 +72,7 @@ class Priority(Section):
             message = (
                 f"is missing: {self.machine_type} has TPUs"
                 if self.topology is None
-                else f"does not go with {self.machine_type}, which has GPUs"
+                else f"is not compatible with {self.machine_type}, which has GPUs"
             )
             yield Problem(("topology",), message, allowed="a topology for TPUs only")
         yield from reservation_conflicts(self.capacity, self.reservation)
@@ -93,16 +93,19 @@ class ComputeClassSpec(Section):
     """A custom compute class: priorities in the order in which GKE tries them."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
-        "when_unsatisfiable": "a ComputeClass of your own in own_resources.py: docs/own-resources.md",
-        "consolidation_delay_minutes": "a ComputeClass of your own in own_resources.py: docs/own-resources.md",
+        "when_unsatisfiable": "your own ComputeClass in own_resources.py: docs/own-resources.md",
+        "consolidation_delay_minutes": "your own ComputeClass in own_resources.py: docs/own-resources.md",
     }
 
     priorities: tuple[Priority, ...] = Field(
-        min_length=1, description="Where GKE looks for nodes, in this order.", examples=[[{"node_pools": ["h100"]}]]
+        min_length=1,
+        description="Node pools and machine types, in the order in which GKE tries them.",
+        examples=[[{"node_pools": ["h100"]}]],
     )
     active_migration: bool = Field(
         default=False,
-        description="Move jobs to an earlier priority once it has nodes: a job without checkpoints loses its progress.",
+        description="Moves jobs to an earlier priority once it has nodes. A job without checkpoints then loses its "
+        "progress.",
     )
 
     @property
@@ -148,13 +151,13 @@ def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, N
                     message = f"{pool!r} is not a node pool of this cluster"
                     _refuse(message, enumeration(pools), find_nearest(pool, pools), path)
                 if pool in taken:
-                    message = f"node pool {pool} is in compute class {taken[pool]} already"
+                    message = f"node pool {pool} is already in compute class {taken[pool]}"
                     _refuse(message, "each node pool in one class", None, path)
                 taken[pool] = name
         alike = ([pools[pool] for pool in row.node_pools] or [row.as_pool] for row in spec.priorities)
         shapes = list(dict.fromkeys(_shape(member) for members in alike for member in members))
         if len(shapes) > 1:
-            message = f"has priorities that look different to a job: {', and '.join(str(shape) for shape in shapes)}"
+            message = f"has priorities whose VMs differ for a job: {', and '.join(str(shape) for shape in shapes)}"
             _refuse(message, f"one shape, such as {shapes[0]}", None, ("compute_classes", name, "priorities"))
 
 

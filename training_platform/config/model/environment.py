@@ -94,23 +94,23 @@ class EncryptionSpec(Section):
 class Destination(Consistent):
     """Addresses or a host that pods of teams may connect to, in addition to each other and Google's APIs."""
 
-    cidr: Cidr | None = Field(default=None, description="Addresses.", examples=["203.0.113.0/24"])
+    cidr: Cidr | None = Field(default=None, description="Address range.", examples=["203.0.113.0/24"])
     host: str | None = Field(
         default=None,
         pattern=DOMAIN,
-        description="A host name; `*.` covers the names one label below, neither the name itself nor deeper ones. Only "
+        description="A host name. `*.` matches exactly one label, so not the name itself and no deeper names. Only "
         "in clusters with fqdn_policies.",
         examples=["api.wandb.ai", "*.example.com"],
     )
     ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = Field(
-        default=(443,), min_length=1, description="Ports there; default: 443 only, not all."
+        default=(443,), min_length=1, description="Ports of the destination; default: only 443."
     )
     protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield a problem if neither or both of addresses and a host name are set."""
         if (self.cidr is None) == (self.host is None):
-            message = "gives neither cidr nor host" if self.cidr is None else "cidr and host are both given"
+            message = "has neither cidr nor host" if self.cidr is None else "has both cidr and host"
             yield Problem((), message, allowed="one of cidr and host")
 
     def covers(self, host: str) -> bool:
@@ -139,7 +139,8 @@ class ExistingNetwork(Section):
     )
     grant_roles: bool = Field(
         default=False,
-        description="Grant the agents of GKE and Vertex AI their roles in the host project; false: its owner does.",
+        description="Grants the service agents of GKE and Vertex AI their roles in the host project. false: its "
+        "owner does that.",
     )
 
 
@@ -149,8 +150,8 @@ LEFT_TO_GOOGLE = ("user", "resource")
 
 def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
     if foreign := sorted(set(value) & set(LEFT_TO_GOOGLE)):
-        context = {"allowed": "region, zone, and the quota's own, such as gpu_family", "nearest": None}
-        raise PydanticCustomError("dimension", f"a limit cannot be requested for one {foreign[0]}", context)
+        context = {"allowed": "region, zone, and dimensions of the quota, such as gpu_family", "nearest": None}
+        raise PydanticCustomError("dimension", f"a limit cannot be requested for a single {foreign[0]}", context)
     for place, locations in (("region", REGIONS), ("zone", ZONES)):
         if (name := value.get(place)) and name not in locations:
             raise unknown_name(place, name, locations, locations)
@@ -173,7 +174,7 @@ class QuotaRequest(Section):
     quota_id: str = Field(pattern=QUOTA_ID, description="Quota id.", examples=["CPUS-per-project-region"])
     dimensions: Annotated[dict[str, str], AfterValidator(_no_foreign_dimension)] = Field(
         default=NOTHING,
-        description="region or zone, and other dimensions of the quota; none for the whole project.",
+        description="region or zone, and other dimensions of the quota; no dimensions for the whole project.",
         examples=[{"region": "us-central1", "gpu_family": "NVIDIA_H100"}],
     )
     value: int = Field(
@@ -183,7 +184,7 @@ class QuotaRequest(Section):
         min_length=1, description="Reason, for Google's reviewers.", examples=["Pretraining of the vision models"]
     )
     contact: Email = Field(
-        description="E-mail address for questions: an account that may change the quotas of the project."
+        description="E-mail address for Google's questions, of an account that may change the quotas of the project."
     )
     ignore_safety_check: Literal["QUOTA_DECREASE_BELOW_USAGE", "QUOTA_DECREASE_PERCENTAGE_TOO_HIGH"] | None = Field(
         default=None,
@@ -208,16 +209,16 @@ class BudgetSpec(Section):
     currency: str = Field(
         default="USD",
         pattern=CURRENCY,
-        description="Currency of the billing account; others are refused.",
+        description="Currency of the billing account; Google Cloud refuses other currencies.",
         examples=["EUR"],
     )
     alert_at_percent: Annotated[tuple[Annotated[int, Field(ge=1)], ...], AfterValidator(unique)] = Field(
-        default=(50, 90, 100), min_length=1, description="Shares of the amount, in percent, at which people are told."
+        default=(50, 90, 100), min_length=1, description="Percentages of the amount at which people are notified."
     )
     emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
         default=(),
         max_length=5,
-        description="Addresses that it notifies, at most 5, in addition to the account's administrators.",
+        description="E-mail addresses to notify, at most 5, in addition to the administrators of the billing account.",
         examples=[["vision-leads@example.com"]],
     )
 
@@ -230,11 +231,11 @@ class ChartOverride(Consistent):
     """Another version or source for a Helm chart, such as a mirror that a private cluster can reach."""
 
     version: Version | None = Field(
-        default=None, description="Version of the chart, in quotes; default: the catalogue's."
+        default=None, description="Version of the chart, in quotes; default: the version in the catalogue."
     )
     chart: str | None = Field(
         default=None,
-        description="An OCI reference, a path, or a name in the repository; default: the catalogue's.",
+        description="An OCI reference, a path, or a name in the repository; default: the chart in the catalogue.",
         examples=["oci://us-docker.pkg.dev/example-train/charts/kueue"],
     )
     repository: str | None = Field(
@@ -243,21 +244,22 @@ class ChartOverride(Consistent):
     digest: str | None = Field(
         default=None,
         pattern=DIGEST,
-        description="Digest of the chart, which has to be an OCI reference: no other package of that version is taken.",
+        description="Digest of the chart, only for an OCI reference. Another package with the same version is then "
+        "refused.",
         examples=[f"sha256:{'0' * 64}"],
     )
     ready_minutes: int = Field(
         default=10,
         ge=1,
         le=120,
-        description="Minutes until the chart's pods have to be ready; then a first installation is removed, and an "
-        "upgrade goes back to the version before.",
+        description="Minutes within which the chart's pods have to be ready. Otherwise a first installation is "
+        "removed, and an upgrade is rolled back.",
     )
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield a problem for a digest if the chart is not in a registry that supports digests."""
         if self.digest and (self.repository or not (self.chart or "oci://").startswith("oci://")):
-            message = "goes only with an OCI reference: chart repositories and folders have no digest"
+            message = "needs an OCI reference: charts in chart repositories and folders have no digest"
             yield Problem(("digest",), message, allowed="chart: oci://..., or no digest")
 
 
@@ -265,26 +267,31 @@ class ImageRepositorySpec(Consistent):
     """The Artifact Registry repository for images of the platform and the teams. A change of location replaces it."""
 
     location: ImageLocation = Field(
-        description="Region of the repository, or us, europe or asia: nodes stream images only from their own.",
+        description="Region of the repository, or us, europe or asia. Nodes can stream images only from their own "
+        "region or multi-region.",
         examples=["us"],
     )
     caches: Annotated[tuple[ImageLocation, ...], AfterValidator(unique)] = Field(
         default=(),
-        description="Further regions or multi-regions, each with a remote repository that keeps what nodes pull there.",
+        description="Further regions or multi-regions; each gets a remote repository that caches the images that "
+        "nodes pull there.",
         examples=[["europe-west4"]],
     )
     remotes: dict[Name, Annotated[str, Field(pattern=REGISTRY_URL)]] = Field(
         default=NOTHING,
-        description="Registries of others, by name: each location gets a remote repository for each.",
+        description="Registries of other owners, keyed by name. Each location gets a remote repository for each "
+        "registry.",
         examples=[{"docker-hub": "https://registry-1.docker.io"}],
     )
-    keep_versions: int = Field(default=20, ge=1, description="Versions of each image that clean-up keeps.")
+    keep_versions: int = Field(
+        default=20, ge=1, description="Number of versions that the clean-up keeps of each image."
+    )
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield a problem for a cache at the location of the repository."""
         if self.location in self.caches:
             path = ("caches", self.caches.index(self.location))
-            yield Problem(path, "is where the repository is", allowed="a location beside it, or no cache")
+            yield Problem(path, "is the location of the repository itself", allowed="another location, or no cache")
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -302,15 +309,16 @@ class RetiredSpec(Section):
     since: date = Field(description="Day from which pipelines may destroy it.", examples=["2027-01-31"])
     keeps: Annotated[tuple[str, ...], AfterValidator(unique)] = Field(
         default=(),
-        description="Sections of this file whose resources stay, billed on, and are forgotten by Pulumi.",
+        description="Sections of this file whose resources are kept. Google Cloud continues to bill them, and Pulumi "
+        "no longer manages them.",
         examples=[["buckets.checkpoints"]],
     )
-    paid_by: Email | None = Field(default=None, description="Address of whoever pays for what is kept.")
+    paid_by: Email | None = Field(default=None, description="Address of the person who pays for the kept resources.")
 
     @model_validator(mode="after")
     def _somebody_pays(self) -> Self:
         if self.keeps and self.paid_by is None:
-            raise ValueError("keeps needs paid_by: what stays is billed on")
+            raise ValueError("keeps needs paid_by, because kept resources are still billed")
         return self
 
     def keeps_section(self, path: str) -> bool:
@@ -322,56 +330,60 @@ class AlertsSpec(Section):
     """Alerts of Cloud Monitoring, and their recipients."""
 
     emails: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
-        default=(), description="E-mail addresses that get every alert."
+        default=(), description="E-mail addresses that receive every alert."
     )
     enabled: bool = Field(default=True, description="false creates no alert policies.")
     undocumented: bool = Field(
         default=False,
-        description="true also creates the alerts on metrics that no document confirms: docs/reference/alerts.md.",
+        description="true also creates alerts on undocumented metrics: docs/reference/alerts.md.",
     )
 
 
 class Environment(Consistent):
     """An environment stack: project, network, clusters with their node pools, Filestore, in-cluster software."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = {"metadata_stores": "a store in own_resources.py: docs/vertex.md"}
+    REMOVED: ClassVar[Mapping[str, str]] = {"metadata_stores": "a metadata store in own_resources.py: docs/vertex.md"}
     project: ProjectId
     production: bool | None = Field(
         default=None,
-        description="Whether the rules for production hold here and for the teams; the file has to say.",
+        description="Whether the rules for production apply to the environment and its teams. This field has no "
+        "default.",
     )
     renamed_from: FormerName = None
-    retired: RetiredSpec | None = Field(default=None, description="How the stack ends; default: it goes on.")
+    retired: RetiredSpec | None = Field(default=None, description="How the stack is retired; default: it is not.")
     labels: Labels = Field(
         default=NOTHING,
-        description="Labels of resources, in addition to environment and managed-by; not of Filestore by claims.",
+        description="Labels of resources, in addition to environment and managed-by. Filestore instances of volume "
+        "claims do not get them.",
     )
     deletion_protection: bool = Field(
         default=True,
-        description="Protects clusters, Filestore instances, buckets and other resources that hold data from deletion.",
+        description="Protects clusters, Filestore instances, buckets and other resources with data from deletion.",
     )
     encryption: EncryptionSpec | None = Field(
         default=None, description="Your own keys for stored data; default: Google's keys."
     )
     google_groups_domain: HostName | None = Field(
         default=None,
-        description="Domain of the group gke-security-groups@, which lets RBAC in clusters name Google Groups.",
+        description="Domain of the group gke-security-groups@. With it, RBAC in clusters can refer to Google Groups.",
     )
     admins: Members = Field(
-        default=(), description="IAM members that may administer the clusters and look at all of the project."
+        default=(), description="IAM members that may administer the clusters and view the whole project."
     )
     vertex_submitters: Members = Field(
         default=(),
-        description="IAM members that start jobs on Vertex AI for all teams, such as a pipeline's account; no people.",
+        description="IAM members that may start jobs on Vertex AI for all teams, such as a pipeline's account. "
+        "People are not allowed.",
         examples=[["serviceAccount:submit@example-ci.iam.gserviceaccount.com"]],
     )
     nightly_account: Email | None = Field(
         default=None,
-        description="Service account that looks for drift; it may read the Secrets of the platform's own namespaces.",
+        description="Service account that searches for drift. It may read the Secrets in the platform's own "
+        "namespaces.",
         examples=["nightly@example-admin.iam.gserviceaccount.com"],
     )
     clusters: dict[Name, ClusterSpec] = Field(
-        default=NOTHING, description="GKE clusters, by name; none if teams use only Vertex AI."
+        default=NOTHING, description="GKE clusters, keyed by name; none if teams use only Vertex AI."
     )
     network: ExistingNetwork | None = Field(
         default=None, description="An existing VPC; default: one that the environment creates."
@@ -379,57 +391,62 @@ class Environment(Consistent):
     nat_addresses: int = Field(
         default=0,
         ge=0,
-        description="Addresses to reserve for the NAT gateway of each region; 0 takes as many as the load needs.",
+        description="Number of addresses to reserve for each region's NAT gateway. 0: Google Cloud allocates as many "
+        "as the load needs.",
     )
     private_services_range: Cidr | None = Field(
-        default=None, description="Addresses for services of Google that join the VPC by private service access."
+        default=None, description="Address range for Google services that join the VPC by private service access."
     )
     google_apis: Literal["private", "restricted", "public"] = Field(
         default="private",
-        description="Where names of Google's APIs lead; restricted for VPC Service Controls, public with open_egress.",
+        description="Kind of addresses to which the names of Google's APIs resolve: restricted for VPC Service "
+        "Controls, public with open_egress.",
     )
     egress: Destinations = Field(
         default=(),
         description="Destinations that pods of all teams may connect to, in addition to each other and Google's APIs.",
         examples=[[{"cidr": "203.0.113.0/24"}]],
     )
-    open_egress: bool = Field(default=False, description="Lets pods of teams connect to anything.")
-    filestore: dict[Name, FilestoreSpec] = Field(default=NOTHING, description="Filestore instances, by name.")
+    open_egress: bool = Field(default=False, description="Lets pods of teams connect to any destination.")
+    filestore: dict[Name, FilestoreSpec] = Field(default=NOTHING, description="Filestore instances, keyed by name.")
     network_attachments: dict[Region, Cidr] = Field(
         default=NOTHING,
-        description="Regions in which VMs of Vertex AI reach the VPC, with addresses for them in a subnet of its own.",
+        description="Address range for VMs of Vertex AI that connect to the VPC, keyed by region. Each range becomes "
+        "a separate subnet.",
         examples=[{"us-central1": "10.30.0.0/24"}],
     )
     team_logs_days: int | None = Field(
         default=30,
         ge=1,
         le=3650,
-        description="Days for which each team's log bucket keeps what its pods write; null: teams have none.",
+        description="Days for which each team's log bucket keeps the logs of its pods; null: teams have no log "
+        "buckets.",
     )
-    lustre: dict[Name, LustreSpec] = Field(default=NOTHING, description="Managed Lustre instances, by name.")
+    lustre: dict[Name, LustreSpec] = Field(default=NOTHING, description="Managed Lustre instances, keyed by name.")
     data_sets: dict[Name, DataSetSpec] = Field(
-        default=NOTHING, description="Data sets that jobs mount by name, wherever they lie."
+        default=NOTHING, description="Data sets that jobs mount by name, wherever they are stored."
     )
     images: ImageRepositorySpec | None = Field(
         default=None, description="Artifact Registry repository for images; default: none."
     )
     python_repository: ImageLocation | None = Field(
         default=None,
-        description="Location of a Python repository of Artifact Registry in front of the public index, from which "
-        "jobs install the packages of their source without internet; default: none.",
+        description="Location of an Artifact Registry repository that mirrors the public Python index. From it, jobs "
+        "install the packages of their source without internet access; default: none.",
         examples=["us"],
     )
     charts: dict[ChartName, ChartOverride] = Field(
-        default=NOTHING, description="Other versions or sources for the Helm charts that are installed, by chart."
+        default=NOTHING, description="Other versions or sources for the installed Helm charts, keyed by chart."
     )
     image_sources: Annotated[tuple[ImageSource, ...], AfterValidator(unique)] = Field(
         default=(),
-        description="What images of teams' pods begin with, up to a slash: others are refused; default: any image.",
+        description="Prefixes of images, up to a slash. Teams' pods with other images are refused; default: any "
+        "image is allowed.",
         examples=[["us-central1-docker.pkg.dev/example-train/images/"]],
     )
     node_images: dict[ImageName, str] = Field(
         default=NOTHING,
-        description="Other sources for the images of GPUDirect's node software and of Pathways, such as a mirror.",
+        description="Other sources, such as a mirror, for the images of Pathways and of GPUDirect's node software.",
     )
     priorities: dict[Name, Annotated[int, Field(ge=-(2**31), lt=2**31)]] = Field(
         default={"low": 100, "normal": 500, "high": 1000},
@@ -439,41 +456,45 @@ class Environment(Consistent):
         default=900,
         ge=30,
         le=86_400,
-        description="The longest that pods of teams may take to end: their GPUs are held, and no longer counted.",
+        description="Maximum time that pods of teams may take to end. Meanwhile they still occupy GPUs that Kueue no "
+        "longer counts.",
     )
     max_run_hours: int | None = Field(
         default=None,
         ge=1,
         le=8_760,
-        description="The longest that jobs of teams may run on GKE, and what jobs that name no time get; default: no "
-        "limit. Jobs that members submit otherwise need Kueue's label, or are refused.",
+        description="Maximum run time of teams' jobs on GKE, and the run time of jobs that set none; default: no "
+        "limit. Jobs that members submit with other tools are refused unless they have Kueue's label for it.",
     )
     cohorts: dict[Name, CohortSpec] = Field(
         default=NOTHING,
-        description="Cohorts of teams, by name; the one that all others are in has the name training-platform.",
+        description="Cohorts of teams, keyed by name. The cohort training-platform contains all others.",
         examples=[{"research": {"weight": 2}}],
     )
     fair_sharing: bool = Field(
         default=True,
-        description="Idle quota goes to the team that borrows least for its weight; false: to the first job.",
+        description="true lends idle quota to the team that borrows least in relation to its weight; false lends it "
+        "to the first job.",
     )
     lend_unpromised: bool = Field(
         default=False,
-        description="Lends what no team was promised to all that list the flavor; false leaves it idle.",
+        description="true lends capacity that no team was promised to all teams with a share of the flavor; false "
+        "leaves it idle.",
     )
     alerts: AlertsSpec = Field(default=AlertsSpec(), description="Alerts of Cloud Monitoring.")
     dashboards: bool = Field(
-        default=True, description="false creates no dashboards, neither of the platform nor of its teams."
+        default=True, description="false creates no dashboards, neither for the platform nor for its teams."
     )
     billing_account: str | None = Field(
         default=None,
         pattern=r"^[0-9A-F]{6}(-[0-9A-F]{6}){2}$",
-        description="Cloud Billing account of the projects, which teams' budgets belong to.",
+        description="Cloud Billing account of the projects and of the teams' budgets.",
         examples=["01ABCD-23EF45-67AB89"],
     )
     budget: BudgetSpec | None = Field(
         default=None,
-        description="Budget of all that carries the environment's label, its teams' included; needs billing_account.",
+        description="Budget for all resources with the environment's label, including those of its teams; needs "
+        "billing_account.",
     )
     quota_requests: dict[RequestName, QuotaRequest] = Field(
         default=NOTHING,
@@ -491,7 +512,9 @@ class Environment(Consistent):
         if self.private_services_range is None and self.network is None:
             yield from self._without_services_range()
         if self.google_apis == "public" and self.clusters and not self.open_egress:
-            message = "is public: pods of teams would not reach Google's APIs, whose public addresses change"
+            message = (
+                "is public, but pods of teams could not reach Google's APIs, because their public addresses change"
+            )
             yield Problem(
                 ("google_apis",), message, allowed="private, restricted, or open_egress: true", nearest="private"
             )
@@ -500,25 +523,28 @@ class Environment(Consistent):
                 yield Problem(("egress", number), message, allowed=allowed)
         without = [name for name, cluster in self.clusters.items() if not cluster.fqdn_policies]
         for number in (number for number, row in enumerate(self.egress) if row.host and without):
-            message = f"is a name, which needs fqdn_policies of clusters {enumeration(without)}"
+            message = f"is a host name, which needs fqdn_policies in clusters {enumeration(without)}"
             yield Problem(("egress", number, "host"), message, allowed="cidr, or clusters with fqdn_policies: true")
         yield from self._conflicts_of_network()
         yield from self._regions_without_key()
         if self.budget and self.billing_account is None:
             yield Problem(
-                ("budget",), "needs billing_account, which is not set", allowed="no budget, or a billing_account"
+                ("budget",),
+                "needs billing_account, which is not set",
+                allowed="no budget, or the field billing_account",
             )
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
         if slices > MOST_SLICES:
-            message = f"has {slices:,} slices and node pools in all clusters together"
+            message = f"has {slices:,} slices and node pools over all clusters"
             yield Problem(("clusters",), message, allowed=f"at most {MOST_SLICES:,}")
 
     def guarded_behind(self, destination: Destination) -> Iterator[tuple[str, str]]:
         """Yield a message and the allowed values if a destination gives pods access to data or nodes of all teams."""
         if instance := self._instance_behind(destination):
             message = (
-                f"opens NFS, port {NFS_PORT}, where instance {instance} may be: root in a pod would read every team's"
+                f"opens port {NFS_PORT}, NFS, to addresses that instance {instance} may have: root in a pod could "
+                f"read every team's"
             )
             yield f"{message} files", _NFS_ALLOWED
         for name, cluster in self.clusters.items():
@@ -526,7 +552,7 @@ class Environment(Consistent):
             if not (ports and destination.cidr and cluster.subnet and destination.protocol == "TCP"):
                 continue
             if ip_network(destination.cidr).overlaps(ip_network(cluster.subnet.nodes)):
-                message = f"opens port {ports[0]} of the nodes of {name}: their kubelets know the pods of all teams"
+                message = f"opens port {ports[0]} of the nodes of {name}: their kubelets expose the pods of all teams"
                 yield message, f"other ports than 10250 and 10255, or addresses outside {cluster.subnet.nodes}"
                 return
 
@@ -549,10 +575,17 @@ class Environment(Consistent):
         message = "needs private_services_range of the environment, which is not set"
         for name, instance in self.filestore.items():
             if instance.connection == "private-service-access":
-                yield Problem(("filestore", name, "connection"), message, allowed="direct-peering, or such a range")
+                yield Problem(
+                    ("filestore", name, "connection"),
+                    message,
+                    allowed="direct-peering, or the field private_services_range",
+                )
         if self.lustre:
             yield Problem(
-                ("lustre",), message, allowed="such a range, a /23 or larger for each instance", nearest="10.200.0.0/20"
+                ("lustre",),
+                message,
+                allowed="private_services_range, with a /23 or larger for each instance",
+                nearest="10.200.0.0/20",
             )
 
     def _conflicts_of_network(self) -> Iterator[Problem]:
@@ -560,23 +593,29 @@ class Environment(Consistent):
         shared = self.host_project is not None
         if self.network:
             for field in sorted({"nat_addresses", "private_services_range"} & self.model_fields_set):
-                message = "does not go with network, whose owner has its gateways and peerings"
+                message = (
+                    "cannot be combined with `network`: the owner of that network manages its gateways and peerings"
+                )
                 yield Problem((field,), message, allowed="the field left out", nearest="leave it out")
         if self.network and self.network.grant_roles and not shared:
-            message = "is true, and the network is not of another project"
+            message = "is true, but the network does not belong to another project"
             yield Problem(
-                ("network", "grant_roles"), message, allowed="false, or project with the host project", nearest="false"
+                ("network", "grant_roles"), message, allowed="false, or the host project in `project`", nearest="false"
             )
         if shared and self.network_attachments:
-            message = f"need subnets of the network, which belong to its host project {self.host_project}"
-            yield Problem(("network_attachments",), message, allowed="the field left out, or attachments of its owner")
+            message = f"need subnets of the network, which are in the host project {self.host_project}"
+            yield Problem(
+                ("network_attachments",),
+                message,
+                allowed="the field left out, or attachments that the owner of the network creates",
+            )
         for name, cluster in self.clusters.items():
             named = cluster.subnet.name if cluster.subnet else None
             if named and self.network is None:
-                message = f"is {named!r}, and the environment makes the network with its subnets"
+                message = f"is {named!r}, but the environment creates the network and its subnets itself"
                 yield Problem(("clusters", name, "subnet", "name"), message, allowed="the field left out, or network")
             if shared and cluster.subnet and not named:
-                message = f"is missing: the network is of project {self.host_project}, which has its subnets"
+                message = f"is missing: the subnets of the network are in project {self.host_project}"
                 yield Problem(
                     ("clusters", name, "subnet", "name"), message, allowed="name of a subnet with these ranges"
                 )
@@ -611,12 +650,15 @@ class Environment(Consistent):
             allowed = enumeration(self.filestore) or "none is declared under filestore"
             yield Problem(path, message, allowed=allowed, nearest=find_nearest(instance, self.filestore))
         elif instance not in shared_instances:
-            message = f"belongs to team {self.filestore[instance].team}, and homes are those of all users of notebooks"
-            allowed = enumeration(shared_instances) or "an instance without team, to be declared under filestore"
+            message = (
+                f"belongs to team {self.filestore[instance].team}, but all users of notebooks have their homes on "
+                f"the instance"
+            )
+            allowed = enumeration(shared_instances) or "an instance without team, which you declare under filestore"
             yield Problem(path, message, allowed=allowed, nearest=min(shared_instances, default=None))
         elif instance not in near:
             message = f"{instance!r} is in {self.filestore[instance].location}: notebooks in {region} cannot mount it"
-            allowed = enumeration(near) or f"an instance in {region}, to be declared under filestore"
+            allowed = enumeration(near) or f"an instance in {region}, which you declare under filestore"
             yield Problem(path, message, allowed=allowed, nearest=min(near, default=None))
 
     def _regions_without_key(self) -> Iterator[Problem]:
@@ -635,7 +677,7 @@ class Environment(Consistent):
             places |= {("images", "caches", number): cache for number, cache in enumerate(self.images.caches)}
         for path, location in places.items():
             if region_of(location) not in self.encryption.by_region:
-                message = f"is in {region_of(location)}, for which encryption.keys has no key"
+                message = f"is in {region_of(location)}, but encryption.keys has no key for that region"
                 yield Problem(path, message, allowed=f"a region of {enumeration(self.encryption.by_region)}")
 
     def _data_set_conflicts(self) -> Iterator[Problem]:
@@ -645,7 +687,9 @@ class Environment(Consistent):
             if data.lustre and not data.lustre.elsewhere and data.lustre.instance not in self.lustre:
                 instance = data.lustre.instance
                 message = f"{instance!r} is not a Managed Lustre instance of this environment"
-                allowed = f"{enumeration(self.lustre) or 'one under lustre'}, or location, address and filesystem of it"
+                allowed = (
+                    f"{enumeration(self.lustre) or 'an instance under lustre'}, or its location, address and filesystem"
+                )
                 path = ("data_sets", name, "lustre", "instance")
                 yield Problem(path, message, allowed=allowed, nearest=find_nearest(instance, self.lustre))
             if data.filestore is None:
@@ -653,21 +697,21 @@ class Environment(Consistent):
             path = ("data_sets", name, "filestore", "instance")
             instance = data.filestore.instance
             other_instances = (
-                enumeration(self.filestore.keys() - homes) or "another instance, to be declared under filestore"
+                enumeration(self.filestore.keys() - homes) or "another instance, which you declare under filestore"
             )
             if instance not in self.filestore:
                 message = f"{instance!r} is not a Filestore instance of this environment"
                 allowed = enumeration(self.filestore) or other_instances
                 yield Problem(path, message, allowed=allowed, nearest=find_nearest(instance, self.filestore))
             elif instance in homes:
-                message = f"{instance!r} holds the homes of all users of notebooks"
+                message = f"{instance!r} contains the home directories of all users of notebooks"
                 yield Problem(
                     path, message, allowed=other_instances, nearest=min(self.filestore.keys() - homes, default=None)
                 )
             elif (team := self.filestore[instance].team) and (
                 not data.teams or {*data.teams, data.writer or team} != {team}
             ):
-                message = f"is read by teams other than {team}, which owns {instance!r}"
+                message = f"can be read by teams other than {team}, which owns {instance!r}"
                 yield Problem(
                     ("data_sets", name, "teams"), message, allowed=f"[{team}], or another instance", nearest=f"[{team}]"
                 )

@@ -36,8 +36,10 @@ from training_platform.config.reading.section import (
 )
 
 _ATTACHED = NamesWhere(ACCELERATORS, lambda gpu: gpu.attachment is not None)
-_INCLUDED = "leave it out where the machine type includes its GPUs"
-AttachedGpuName = Annotated[str, OneOf("GPU that is attached to other machines", _ATTACHED, instead=_INCLUDED)]
+_INCLUDED = "leave it out if the machine type includes its GPUs"
+AttachedGpuName = Annotated[
+    str, OneOf("GPU that is attached only to other machine types", _ATTACHED, instead=_INCLUDED)
+]
 GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "min_provision_nodes", "partition", "sharing"})
 
 
@@ -46,7 +48,7 @@ def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Problem]:
     if machine.kind != "cpu":
         chips = "TPUs" if machine.kind == "tpu" else "GPUs"
         for field in sorted({"accelerator", "accelerator_count"} & written):
-            message = f"does not go with {machine.name}, which includes {chips}"
+            message = f"is not compatible with {machine.name}, which includes {chips}"
             yield Problem((field,), message, allowed="the field left out", nearest="leave it out")
 
 
@@ -54,7 +56,7 @@ class VmSpec(Section):
     """A VM of Vertex AI: a machine type, and the GPUs attached to it."""
 
     machine_type: MachineTypeName = Field(
-        description="Machine type; its GPUs come with it.", examples=["a2-highgpu-1g", "n1-standard-8"]
+        description="Machine type, including its GPUs.", examples=["a2-highgpu-1g", "n1-standard-8"]
     )
     accelerator: AttachedGpuName | None = Field(
         default=None, description="GPU that is attached to an N1 machine type; default: none.", examples=["t4"]
@@ -85,7 +87,7 @@ class TaintSpec(Section):
 
     value: NodeLabelValue = Field(description="Value of the taint.", examples=["vision"])
     effect: Literal["NO_SCHEDULE", "PREFER_NO_SCHEDULE", "NO_EXECUTE"] = Field(
-        default="NO_SCHEDULE", description="What happens to pods that do not tolerate it."
+        default="NO_SCHEDULE", description="What happens to pods that do not tolerate the taint."
     )
 
 
@@ -93,17 +95,21 @@ class GpuSharing(Section):
     """Sharing of one GPU by several pods. The team's quota then counts these shares of a GPU."""
 
     strategy: Literal["time-sharing", "mps"] = Field(default="time-sharing", description="How pods share a GPU.")
-    max_clients: int = Field(ge=1, description="Pods that share one GPU, or one of its partitions.", examples=[4])
+    max_clients: int = Field(
+        ge=1, description="Number of pods that share one GPU, or one of its partitions.", examples=[4]
+    )
 
 
 class LocalSsdSpec(Section):
     """Local SSD. By default, the local SSD that the machine type includes is used for ephemeral storage."""
 
     count: int | None = Field(
-        default=None, ge=1, description="Local SSD partitions per VM; default: those that the machine type includes."
+        default=None,
+        ge=1,
+        description="Number of local SSD partitions per VM; default: the number that the machine type includes.",
     )
     use: Literal["ephemeral", "block"] = Field(
-        default="ephemeral", description="ephemeral: for images and emptyDir volumes; block: raw block devices."
+        default="ephemeral", description="ephemeral: storage for images and emptyDir volumes; block: raw block devices."
     )
 
 
@@ -117,14 +123,18 @@ class Upgrades(Section):
 
     auto_repair: bool | None = Field(
         default=None,
-        description="Repair broken nodes; default: true, but false for flex-start, which does not support it.",
+        description="Repairs broken nodes. Default: true, but false for flex-start, which does not support repairs.",
     )
-    auto_upgrade: bool = Field(default=True, description="Upgrade nodes; clusters in a release channel require true.")
+    auto_upgrade: bool = Field(default=True, description="Upgrades nodes. Clusters in a release channel require true.")
     strategy: Literal["surge", "blue-green"] = Field(default="surge", description="Upgrade strategy.")
     max_surge: int = Field(
-        default=0, ge=0, description="surge: extra VMs during upgrades; they need quota, and room in the reservation."
+        default=0,
+        ge=0,
+        description="surge: number of extra VMs during upgrades; they need quota, and free VMs in the reservation.",
     )
-    max_unavailable: int = Field(default=1, ge=0, description="surge: VMs that may be down at once during upgrades.")
+    max_unavailable: int = Field(
+        default=1, ge=0, description="surge: number of VMs that may be down at the same time during upgrades."
+    )
 
     @property
     def says_how(self) -> bool:
@@ -141,17 +151,18 @@ class NodeOptions(Consistent):
         "sysctls": "provider_inputs: {node_config: {linux_node_config: {sysctls: ...}}}",
     }
     accelerator: AttachedGpuName | None = Field(
-        default=None, description="GPU that is attached to a machine type without GPUs of its own."
+        default=None, description="GPU to attach to a machine type that includes no GPUs."
     )
-    accelerator_count: int = Field(default=1, ge=1, description="GPUs that are attached to each VM.")
+    accelerator_count: int = Field(default=1, ge=1, description="Number of GPUs to attach to each VM.")
     gpu_direct: bool = Field(
         default=True,
-        description="Networks for GPUDirect, if the machine type supports it; without them, use one VM per job.",
+        description="Creates networks for GPUDirect, if the machine type supports it. Without them, use one VM per "
+        "job.",
     )
     topology_aware: bool | None = Field(
         default=None,
-        description="Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only among existing VMs. "
-        "Default: yes for GPUs of several VMs that all run from the start.",
+        description="Lets Kueue choose the VMs of a job among existing VMs: GPUs close to each other, and whole TPU "
+        "slices. Default: true for pools of several GPU VMs that are all always running.",
     )
     compact: bool = Field(
         default=False, description="GPU: compact placement of the VMs; changing it recreates the node pool."
@@ -162,25 +173,27 @@ class NodeOptions(Consistent):
     partition: str | None = Field(
         default=None, description="GPU: size of the MIG partitions of each GPU.", examples=["1g.10gb"]
     )
-    sharing: GpuSharing | None = Field(default=None, description="GPU: lets several pods share a GPU; default: no.")
+    sharing: GpuSharing | None = Field(
+        default=None, description="GPU: lets several pods share a GPU; default: one pod per GPU."
+    )
     local_ssd: LocalSsdSpec = Field(default=LocalSsdSpec(), description="Local SSD of each VM.")
     preload_images: tuple[Annotated[str, Field(pattern=DISK_IMAGE)], ...] = Field(
         default=(),
-        description="Disk images with preloaded container images, as secondary boot disks.",
+        description="Disk images with preloaded container images; each becomes a secondary boot disk.",
         examples=[["projects/example-train/global/images/torch"]],
     )
     max_pods: int | None = Field(
         default=None,
         ge=1,
-        description="Maximum number of pods per VM; default: 16 on hosts of multi-host slices, else 32.",
+        description="Maximum number of pods per VM; default: 16 on hosts of multi-host slices, otherwise 32.",
     )
     taints: dict[NodeLabelKey, TaintSpec] = Field(
-        default=NOTHING, description="Taints of the nodes, by key, in addition to GKE's."
+        default=NOTHING, description="Taints of the nodes, keyed by taint key, in addition to GKE's taints."
     )
-    upgrades: Upgrades = Field(default=Upgrades(), description="Repairs and upgrades of the nodes.")
+    upgrades: Upgrades = Field(default=Upgrades(), description="How GKE repairs and upgrades the nodes.")
     provider_inputs: ProviderInputs = Field(
         default=NOTHING,
-        description="Inputs of the GKE node pool that have no field here, as pulumi-gcp's Python spells them.",
+        description="Inputs of the GKE node pool that have no field here, under their Python names in pulumi-gcp.",
         examples=[{"node_config": {"linux_node_config": {"sysctls": {"net.core.somaxconn": "4096"}}}}],
     )
 
@@ -247,7 +260,7 @@ def _topology(value: str) -> str:
     """Return a topology unchanged. Raises PydanticCustomError if it is malformed, since flavors are named after it."""
     if not re.fullmatch(r"[1-9][0-9]*(x[1-9][0-9]*){0,2}", value):
         axes = "x".join(re.findall("[1-9][0-9]*", value))
-        context = {"allowed": "chips along each axis, such as 4x8 or 4x4x4", "nearest": axes or None}
+        context = {"allowed": "the number of chips along each axis, such as 4x8 or 4x4x4", "nearest": axes or None}
         raise PydanticCustomError("malformed", f"{value!r} is not a topology".replace("{", "{{"), context)
     return value
 
@@ -257,7 +270,8 @@ class BootDiskSpec(Section):
 
     type: DiskTypeName | None = Field(
         default=None,
-        description="Disk type; default: pd-balanced where the machine type supports it, else its own default.",
+        description="Disk type; default: pd-balanced if the machine type supports it, otherwise the machine type's "
+        "default.",
     )
     size_gb: int = Field(default=100, ge=1, description="Size in GB.")
 
@@ -271,7 +285,7 @@ class CpuPoolSpec(Consistent):
     """A node pool without TPUs or GPUs, for work such as data preparation, evaluation, Ray heads and notebooks."""
 
     machine_type: CpuMachineName = Field(default=_SYSTEM, description="Machine type, without TPUs or GPUs.")
-    min_nodes: int = Field(default=0, ge=0, description="Fewest VMs over all zones of the cluster.")
+    min_nodes: int = Field(default=0, ge=0, description="Minimum number of VMs over all zones of the cluster.")
     max_nodes: int = Field(
         default=6, ge=1, description="Maximum number of VMs over all zones of the cluster; quota is charged for them."
     )
@@ -288,11 +302,11 @@ class SystemPoolSpec(CpuPoolSpec):
     In a cluster with ``cpu_pools``, no other pods run on it.
     """
 
-    min_nodes: int = Field(default=2, ge=1, description="Fewest VMs over all zones of the cluster.")
+    min_nodes: int = Field(default=2, ge=1, description="Minimum number of VMs over all zones of the cluster.")
     fallback_machine_types: Annotated[tuple[CpuMachineName, ...], AfterValidator(unique)] = Field(
         default=(),
-        description="Machine types for when machine_type is out of stock: each is a node pool of its own that starts "
-        "empty and grows up to max_nodes; quota is charged for each.",
+        description="Machine types to use if machine_type is out of stock. Each becomes a separate node pool that "
+        "starts empty and can grow to max_nodes; quota is charged for each.",
         examples=[["n2d-standard-8"]],
     )
 
@@ -306,7 +320,7 @@ class SystemPoolSpec(CpuPoolSpec):
         """Yield a problem if the minimum exceeds the maximum, or a fallback is the pool's own machine type."""
         yield from super().conflicts()
         if self.machine_type in self.fallback_machine_types:
-            message = f"has {self.machine_type}, which is machine_type already"
+            message = f"has {self.machine_type}, which is already machine_type"
             yield Problem(("fallback_machine_types",), message, allowed="other machine types", nearest="leave it out")
 
 
@@ -317,8 +331,8 @@ class PathwaysPoolSpec(CpuPoolSpec):
     max_nodes: int = Field(
         default=1,
         ge=1,
-        description="Maximum number of VMs over all zones of the cluster, one for each running job; quota is charged "
-        "for them.",
+        description="Maximum number of VMs over all zones of the cluster. Each running job needs one, and quota is "
+        "charged for them.",
     )
 
 
@@ -332,27 +346,34 @@ class NodePoolSpec(NodeOptions):
     machine_type: AcceleratorMachineName = Field(description="Machine type.", examples=["a3-highgpu-8g"])
     zone: Zone | None = Field(default=None, description="Zone of the VMs; required in a regional cluster.")
     capacity: Capacity = Field(
-        default="on-demand", description="Provisioning model; it decides which quota is charged."
+        default="on-demand", description="Provisioning model, which determines the quota that is charged."
     )
     reservation: ReservationRef | None = Field(
-        default=None, description="Reservation that the VMs come from: its name, any, or in full."
+        default=None, description="Reservation that provides the VMs: its name, any, or a mapping with its fields."
     )
     topology: Annotated[str, AfterValidator(_topology)] | None = Field(
         default=None, description="TPU: topology of a slice, in chips; required.", examples=["4x8", "2x2x4"]
     )
     slices: int = Field(default=1, ge=1, le=MOST_SLICES, description="TPU: maximum number of slices.")
-    min_slices: int = Field(default=0, ge=0, le=MOST_SLICES, description="TPU: slices that are always running.")
+    min_slices: int = Field(
+        default=0, ge=0, le=MOST_SLICES, description="TPU: number of slices that are always running."
+    )
     max_nodes: int = Field(
-        default=1, ge=1, description="GPU: maximum number of VMs; in a regional cluster without zone, per zone."
+        default=1,
+        ge=1,
+        description="GPU: maximum number of VMs (per zone if the cluster is regional and `zone` is not set).",
     )
     min_nodes: int = Field(
-        default=0, ge=0, description="GPU: VMs that are always running; in a regional cluster without zone, per zone."
+        default=0,
+        ge=0,
+        description="GPU: number of VMs that are always running (per zone if the cluster is "
+        "regional and `zone` is not set).",
     )
     min_provision_nodes: int | None = Field(
         default=None,
         ge=1,
-        description="GPU: VMs of min_nodes that suffice to create the pool in a stock-out; the others come later. "
-        "Default: all. Leaving it out again recreates the node pool.",
+        description="GPU: number of the min_nodes VMs that must start when the pool is created; in a stock-out the "
+        "others start later. Default: all. Removing this field recreates the node pool.",
     )
     max_run_hours: int | None = Field(
         default=None, ge=1, description="flex-start and queued-provisioning: hours after which a VM is deleted."
@@ -423,11 +444,12 @@ class NodePoolSpec(NodeOptions):
         yield from reservation_conflicts(self.capacity, self.reservation)
         if self.topology_aware and not self.topology_levels:
             message = (
-                f"does not go with {machine.name}, whose nodes have no labels of blocks, nor slices over several VMs"
+                f"is not compatible with {machine.name}, whose nodes have neither block labels nor slices of several "
+                f"VMs"
             )
             yield Problem(("topology_aware",), message, allowed=_NO_FIELD, nearest=_LEAVE_OUT)
         if not tpu and "gpu_direct" in self.model_fields_set and self.gpu_direct and machine.gpudirect is None:
-            message = f"does not go with {machine.name}, whose VMs have no GPUDirect"
+            message = f"is not compatible with {machine.name}, whose VMs do not support GPUDirect"
             yield Problem(("gpu_direct",), message, allowed=_NO_FIELD, nearest=_LEAVE_OUT)
 
     def _conflicts_of_attachment(self, machine: MachineType) -> Iterator[Problem]:
@@ -452,13 +474,18 @@ class NodePoolSpec(NodeOptions):
             allowed = "min_nodes and max_nodes"
         for field, nearest in counts.items():
             if field in self.model_fields_set:
-                yield Problem((field,), f"does not go with {machine.name}, {message}", allowed=allowed, nearest=nearest)
+                yield Problem(
+                    (field,), f"is not compatible with {machine.name}, {message}", allowed=allowed, nearest=nearest
+                )
 
     def _conflicts_of_slices(self, machine: MachineType) -> Iterator[Problem]:
         """Yield a problem for each GPU setting in a pool with TPUs, and for a missing topology."""
         for field in sorted(GPU_ONLY & self.model_fields_set):
             yield Problem(
-                (field,), f"does not go with {machine.name}, which has TPUs", allowed=_NO_FIELD, nearest=_LEAVE_OUT
+                (field,),
+                f"is not compatible with {machine.name}, which has TPUs",
+                allowed=_NO_FIELD,
+                nearest=_LEAVE_OUT,
             )
         if self.topology is None:
             smallest = next(legal_topologies(machine), None)

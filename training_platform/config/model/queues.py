@@ -21,7 +21,12 @@ Search = Literal["MayStopSearch", "TryNextFlavor"]
 Value = TypeVar("Value")
 ROOT_COHORT = "training-platform"  # one per cluster, which all others are in; it has an object only where it has quota
 Weight = Annotated[
-    int, Field(ge=0, description="Weight in fair sharing: 2 borrows twice as much as 1; 0 borrows what nobody wants.")
+    int,
+    Field(
+        ge=0,
+        description="Weight in fair sharing: weight 2 borrows twice as much as weight 1; weight 0 "
+        "borrows only what no other team wants.",
+    ),
 ]
 
 
@@ -29,13 +34,15 @@ class Share(Section):
     """A team's or a cohort's share of a ResourceFlavor in a cluster, in chips or GPUs. Members share a cohort's."""
 
     nominal_quota: int = Field(
-        ge=0, description="Nominal quota: chips or GPUs that the team can always get back.", examples=[16]
+        ge=0, description="Nominal quota: number of chips or GPUs that the team can always reclaim.", examples=[16]
     )
     borrowing_limit: int | None = Field(
-        default=None, ge=0, description="Maximum that the team may borrow; default: no limit."
+        default=None, ge=0, description="Maximum number of chips or GPUs that the team may borrow; default: no limit."
     )
     lending_limit: int | None = Field(
-        default=None, ge=0, description="Maximum that other teams may borrow from it; default: all of it."
+        default=None,
+        ge=0,
+        description="Maximum number of chips or GPUs that other teams may borrow from the share; default: all.",
     )
 
 
@@ -43,12 +50,13 @@ class CohortSpec(Section):
     """Teams that borrow from each other first, such as a department. A cohort can have its own quota."""
 
     parent: Name | None = Field(
-        default=None, description="Parent cohort; default: the cluster's, which contains all others."
+        default=None, description="Parent cohort; default: the cluster's cohort, which contains all others."
     )
     weight: Weight = 1
     shares: dict[Name, dict[str, Share]] = Field(
         default=NOTHING,
-        description="Quota that no team of it has been promised and all may borrow, by cluster and flavor.",
+        description="Quota that belongs to no team of the cohort and that all its teams may borrow, keyed by cluster "
+        "and flavor.",
         examples=[{"us-central1": {"h100-reservation": {"nominal_quota": 16}}}],
     )
 
@@ -57,20 +65,22 @@ class Preemption(Consistent):
     """The running jobs that a waiting job of the team may stop."""
 
     within_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = Field(
-        default="LowerPriority", description="Jobs of the team itself."
+        default="LowerPriority", description="Which of the team's own jobs may be preempted."
     )
     reclaim: Literal["Never", "LowerPriority", "Any"] = Field(
-        default="Any", description="Jobs of others that use what the team has lent."
+        default="Any",
+        description="Which jobs of other teams may be preempted if they use quota that the team has lent.",
     )
     borrow_within_cohort: Literal["Never", "LowerPriority"] = Field(
         default="Never",
-        description="Jobs of others, so that the team borrows in their place; only without fair sharing.",
+        description="Which jobs of other teams may be preempted so that the team can borrow their quota; only "
+        "without fair sharing.",
     )
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield a problem for a team that may preempt while borrowing, but does not reclaim its own quota."""
         if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
-            message = f"is Never together with borrow_within_cohort {self.borrow_within_cohort}"
+            message = f"is Never, but borrow_within_cohort is {self.borrow_within_cohort}"
             allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
             yield Problem(("reclaim",), message, allowed=allowed, nearest="LowerPriority")
 
@@ -83,7 +93,8 @@ class Fallback(Section):
 
     order: dict[Name, Annotated[tuple[str, ...], AfterValidator(unique)]] = Field(
         default=NOTHING,
-        description="Flavors of each cluster in the order in which Kueue tries them; the others follow.",
+        description="Flavors in the order in which Kueue tries them, keyed by cluster. Kueue tries other flavors "
+        "after these.",
         examples=[{"us-central1": ["h100-reservation", "h100-spot"]}],
     )
     when_can_borrow: Search = Field(
@@ -113,7 +124,7 @@ def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> No
                     "at": ("fallback", "order", cluster, order.index(name)),
                 }
                 raise PydanticCustomError(
-                    "order", f"{name!r} is not a flavor that the team has a share of".replace("{", "{{"), context
+                    "order", f"{name!r} is not a flavor with a share of the team".replace("{", "{{"), context
                 )
 
 
@@ -121,7 +132,9 @@ def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Problem]:
     """Yield a problem for each unknown parent, and for each cohort that contains itself."""
     if ROOT_COHORT in cohorts and cohorts[ROOT_COHORT].parent:
         yield Problem(
-            ("cohorts", ROOT_COHORT, "parent"), "is the cohort that all others are in", allowed="the field left out"
+            ("cohorts", ROOT_COHORT, "parent"),
+            "cannot be set: this cohort contains all others",
+            allowed="the field left out",
         )
         return
     names = {*cohorts, ROOT_COHORT}
@@ -131,10 +144,8 @@ def cohort_conflicts(cohorts: Mapping[str, CohortSpec]) -> Iterator[Problem]:
             message = f"{cohort.parent!r} is not a cohort of this environment"
             yield Problem(path, message, allowed=enumeration(names), nearest=find_nearest(cohort.parent, names))
         elif name in (above := _above(name, cohorts)):
-            message = f"makes {name} a cohort within itself: {' in '.join((name, *above))}"
-            yield Problem(
-                path, message, allowed="a cohort that is not within it, or the field left out", nearest=ROOT_COHORT
-            )
+            message = f"puts cohort {name} inside itself: {' in '.join((name, *above))}"
+            yield Problem(path, message, allowed="a cohort outside {name}, or the field left out", nearest=ROOT_COHORT)
 
 
 def _above(name: str, cohorts: Mapping[str, CohortSpec]) -> list[str]:

@@ -136,8 +136,8 @@ def read_stack(path: FilePath, root: FilePath) -> Stack:
     source = read_source(path, file)
     if source.value is None:
         raise UnreadableError(
-            f"{file}:1:1: is empty. Restore it from git, or delete it: training-platform init environment or "
-            "training-platform init team writes a new one."
+            f"{file}:1:1: is empty. Restore it from git, or delete it: `training-platform init environment` or "
+            f"`training-platform init team` writes a new file."
         )
     return parse_stack(stack_name(path) or path.stem, source)
 
@@ -186,7 +186,8 @@ def _wrong_name(name: str, key: str, source: Source) -> Draft:
     meant = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
     nearest = f"Pulumi.{meant}.yaml" if re.match(NAME, meant) else None
     message = (
-        f"{name!r}, which the file's name says, cannot be an environment: clusters and networks are called after it"
+        f"{name!r} in the file's name cannot be the name of an environment, which becomes part of the names of "
+        f"clusters and networks"
     )
     section = SourceSection(source, stack=name)
     return finding(section, ("config", key), message, rule=STACK_MODEL, allowed=FORMS[NAME], nearest=nearest)
@@ -212,7 +213,9 @@ def _envelope(name: str, source: Source) -> Iterator[Draft]:
             if key in SECTIONS:
                 message = "is not below config:"
                 allowed = "an entry of config"
-                nearest = "a line `config:` above it, and the line, with those below it, indented by 2 spaces and more"
+                nearest = (
+                    "add a line `config:` above this line, and indent this line and the lines below it by 2 more spaces"
+                )
             draft = finding(file, (key,), message, rule=STACK_MODEL, allowed=allowed, nearest=nearest)
             yield _of_section(draft, key, source)
     config = source.value.get("config")
@@ -235,14 +238,14 @@ def _environments(file: SourceSection) -> Iterator[Draft]:
     allowed = "a list of environments of Pulumi ESC, such as [platform/dev]"
     if not isinstance(value, list):
         nearest = f"config: {PROJECT}:{ENVIRONMENTS}" if isinstance(value, dict) else f"[{value}]"
-        message = "is not a list of environments"
+        message = "is not a list of Pulumi ESC environments"
         draft = finding(file, (ENVIRONMENTS,), message, rule=STACK_MODEL, allowed=allowed, nearest=nearest)
         yield _of_section(draft, ENVIRONMENTS, file.source)  # a team's section has a field of that name
         return
     for number, name in enumerate(value):
         if not isinstance(name, str) or not re.match(ENVIRONMENT_NAME, name):
-            message = f"{name!r} is not a name of an environment"
-            allowed = "PROJECT/ENVIRONMENT or ENVIRONMENT, with @VERSION"
+            message = f"{name!r} is not the name of a Pulumi ESC environment"
+            allowed = "PROJECT/ENVIRONMENT or ENVIRONMENT, optionally with @VERSION"
             yield finding(file, (ENVIRONMENTS, number), message, rule=STACK_MODEL, allowed=allowed)
 
 
@@ -255,7 +258,7 @@ def _of_section(draft: Draft, key: str, source: Source) -> Draft:
         if key in SECTIONS[section].model_fields:
             return dataclasses.replace(
                 draft, message=f"is a field of {section}", allowed=f"below {section}",
-                nearest="the line, and those below it, indented by 4 spaces and more",
+                nearest="indent this line and the lines below it by 4 more spaces",
                 spoils=(source.place(("config", section, key)),),
             )  # fmt: skip
     return draft

@@ -40,19 +40,20 @@ class ExportSpec(Consistent):
 
     ranges: Annotated[tuple[Cidr, ...], AfterValidator(unique)] = Field(
         min_length=1,
-        description="Address ranges of the clients, such as the nodes' ranges of clusters.",
+        description="Address ranges of the clients, such as the node ranges of clusters.",
         examples=[["10.12.0.0/20"]],
     )
-    access: Literal["read-write", "read-only"] = Field(default="read-write", description="What they may do.")
+    access: Literal["read-write", "read-only"] = Field(default="read-write", description="Access of these clients.")
     squash: Literal["none", "root"] = Field(
         default="none",
-        description="root turns the clients' root into the anonymous user; nodes create the folders of teams as root.",
+        description="root maps the clients' root user to the anonymous user. Nodes create the folders of teams as "
+        "root.",
     )
     anonymous_id: int | None = Field(
         default=None,
         ge=0,
         lt=2**32,
-        description="User and group id of the anonymous user if root is squashed; default: 65534.",
+        description="User and group id of the anonymous user, if root is squashed; default: 65534.",
         examples=[65534],
     )
 
@@ -68,25 +69,25 @@ class BackupScheduleSpec(Consistent):
     Google enables Backup and DR for Filestore in a project on request (its page on backup plans, read 2026-11-22).
     """
 
-    every_hours: int | None = Field(default=None, ge=1, le=23, description="Hours between backups of a day.")
+    every_hours: int | None = Field(default=None, ge=1, le=23, description="Hours between the backups of a day.")
     weekdays: Annotated[tuple[Weekday, ...], AfterValidator(unique)] = Field(
-        default=(), description="Days with a backup; default: each day."
+        default=(), description="Weekdays with a backup; default: every day."
     )
     start_hour: int = Field(default=0, ge=0, le=23, description="Hour of the day from which backups start.")
-    end_hour: int = Field(default=6, ge=1, le=24, description="Hour of the day after which none starts.")
+    end_hour: int = Field(default=6, ge=1, le=24, description="Hour of the day after which no backup starts.")
     time_zone: str = Field(
         default="UTC",
         pattern=r"^[A-Za-z_+-]+(/[A-Za-z0-9_+-]+)*$",
-        description="Time zone of the hours, an IANA name.",
+        description="IANA name of the time zone of these hours.",
         examples=["Europe/Zurich"],
     )
-    keep_days: int = Field(default=30, ge=1, description="Days that a backup is kept.")
+    keep_days: int = Field(default=30, ge=1, description="Days for which a backup is kept.")
     locked_days: int = Field(default=1, ge=1, description="Days during which nobody can delete a backup.")
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield a problem for each combination of fields that is not allowed."""
         if self.every_hours and self.weekdays:
-            yield Problem(("weekdays",), "has days together with every_hours", allowed="one of the two")
+            yield Problem(("weekdays",), "is set together with every_hours", allowed="one of the two")
         if self.end_hour <= self.start_hour:
             message = f"is {self.end_hour}, not after start_hour {self.start_hour}"
             yield Problem(
@@ -96,7 +97,7 @@ class BackupScheduleSpec(Consistent):
                 nearest=str(min(24, self.start_hour + 6)),
             )
         if self.locked_days > self.keep_days:
-            message = f"is {self.locked_days}, and backups are kept for {self.keep_days} days"
+            message = f"is {self.locked_days}, but backups are kept for only {self.keep_days} days"
             yield Problem(("locked_days",), message, allowed=f"at most {self.keep_days}", nearest=str(self.keep_days))
 
 
@@ -112,7 +113,7 @@ class FilestoreSpec(Consistent):
     share: str = Field(
         default="share",
         pattern=r"^[a-z][a-z0-9_]{0,15}$",
-        description="Name of the file share: lower-case letters, digits and _, at most 16.",
+        description="Name of the file share: at most 16 lower-case letters, digits and _.",
         examples=["share"],
     )
     protocol: str = Field(
@@ -123,35 +124,43 @@ class FilestoreSpec(Consistent):
     )
     reserved_range: Cidr | None = Field(
         default=None,
-        description="Its address range in the VPC, free of subnets, read at creation; default: Google Cloud picks one.",
+        description="Address range of the instance in the VPC, outside of all subnets. Filestore reads it only at "
+        "creation; default: Google Cloud chooses a range.",
         examples=["10.20.32.0/24"],
     )
     connection: Literal["direct-peering", "private-service-access"] = Field(
         default="direct-peering",
-        description="How it joins the VPC; private-service-access takes an address of private_services_range.",
+        description="How the instance joins the VPC. With private-service-access, its address is in "
+        "private_services_range.",
     )
     team: Name | None = Field(
         default=None,
-        description="Name of the one team that may mount it; default: any team, each held to a folder of its name.",
+        description="Name of the only team that may mount the instance; default: every team may, but only the folder "
+        "with its name.",
     )
     exports: tuple[ExportSpec, ...] = Field(
-        default=(), max_length=10, description="Who may mount it; default: whoever reaches its address, also as root."
+        default=(),
+        max_length=10,
+        description="Clients that may mount the instance; default: all clients that reach "
+        "its address, including as root.",
     )
-    iops: int | None = Field(default=None, ge=1, description="IOPS in total, paid for apart from the capacity.")
-    iops_per_tib: int | None = Field(default=None, ge=1, description="IOPS per TiB, paid for apart from the capacity.")
+    iops: int | None = Field(default=None, ge=1, description="Total IOPS, billed in addition to the capacity.")
+    iops_per_tib: int | None = Field(
+        default=None, ge=1, description="IOPS per TiB, billed in addition to the capacity."
+    )
     snapshots: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
-        default=(), description="Snapshots by name: a new name takes one, a removed name deletes it."
+        default=(), description="Names of snapshots. A new name creates a snapshot, and a removed name deletes it."
     )
-    backups: BackupScheduleSpec | None = Field(default=None, description="Backups on a schedule; default: none.")
+    backups: BackupScheduleSpec | None = Field(default=None, description="Schedule of backups; default: no backups.")
     restore_from: str | None = Field(
         default=None,
         pattern=BACKUP,
-        description="Backup, of Filestore or of a backup vault, that a new instance starts with.",
+        description="Backup from which a new instance is restored, in Filestore or in a backup vault.",
         examples=["projects/example-train-dev/locations/us-central1/backups/before-move"],
     )
     provider_inputs: ProviderInputs = Field(
         default=NOTHING,
-        description="Inputs of the instance that have no field here, as pulumi-gcp's Python spells them.",
+        description="Inputs of the instance that have no field here, under their Python names in pulumi-gcp.",
         examples=[{"description": "Home directories"}],
     )
     deletion_protection: DeletionProtection = True
@@ -167,15 +176,18 @@ class FileClassSpec(Consistent):
 
     tier: FilestoreTierName = Field(default="ZONAL", description="Service tier of the instances.")
     multishare: bool = Field(
-        default=False, description="Claims, from 100 GiB on, share instances of the tier ENTERPRISE, ten at most each."
+        default=False,
+        description="Lets volume claims of at least 100 GiB share instances of tier ENTERPRISE, at "
+        "most ten claims per instance.",
     )
     largest_share_gib: Literal[128, 256, 512, 1024] | None = Field(
         default=None,
-        description="multishare: the largest claim, which may have 10 GiB then; 80, 40, 20 or 10 share an instance.",
+        description="multishare: maximum size of a claim. Claims may then be as small as 10 GiB, and 80, 40, 20 or "
+        "10 claims share an instance.",
     )
     teams: dict[Name, Annotated[int, Field(ge=1)]] = Field(
         default=NOTHING,
-        description="GiB that each team may claim in all; other teams none.",
+        description="Total GiB that each team may claim, keyed by team. Other teams may claim nothing.",
         examples=[{"vision": 4096}],
     )
 
@@ -191,14 +203,16 @@ class LustreSpec(Section):
     Changing location, throughput or filesystem replaces the instance: all data is lost. It can grow, but never shrink.
     """
 
-    location: Zone = Field(description="Zone of the instance, best that of the accelerators.")
-    capacity_gib: int = Field(ge=1, description="Capacity in GiB, in the steps of its throughput.", examples=[18000])
+    location: Zone = Field(description="Zone of the instance, preferably the zone of the accelerators.")
+    capacity_gib: int = Field(
+        ge=1, description="Capacity in GiB; the throughput determines the step size.", examples=[18000]
+    )
     mbps_per_tib: Literal[125, 250, 500, 1000] = Field(default=1000, description="Throughput in MB/s per TiB.")
     filesystem: str = Field(
         default="lustre", pattern=FILESYSTEM, description="Name of its file system.", examples=["lustre"]
     )
     squash_root: bool = Field(
-        default=False, description="true turns root of the clients into user 65534, who owns nothing."
+        default=False, description="true maps the clients' root user to user 65534, which owns no files."
     )
     deletion_protection: DeletionProtection = True
 
@@ -209,8 +223,8 @@ Folder = Annotated[str, Field(pattern=FOLDER, examples=["images/food101"])]
 def _bucket_of_yours(value: str) -> str:
     """Refuse names reserved for Google's own buckets. Source: Cloud Storage docs, bucket names, read 2026-11-28."""
     if value.startswith("goog") or "google" in value or re.match(ADDRESS, value):
-        context = {"allowed": "a name without google, that does not begin with goog and is no IP address"}
-        raise PydanticCustomError("bucket", f"no bucket of yours is named {value!r}", context)
+        context = {"allowed": "a name that does not contain google, does not begin with goog, and is not an IP address"}
+        raise PydanticCustomError("bucket", f"{value!r} cannot be the name of your own bucket", context)
     return value
 
 
@@ -220,15 +234,18 @@ BucketName = Annotated[str, Field(pattern=BUCKET_NAME), AfterValidator(_bucket_o
 class BucketData(Section):
     """Files of a Cloud Storage bucket, mounted with Cloud Storage FUSE."""
 
-    name: BucketName = Field(description="Name of the bucket, which exists.", examples=["example-images"])
-    location: Region = Field(description="Region of the bucket; Vertex AI mounts none of several regions.")
-    path: Folder | None = Field(default=None, description="Folder of the bucket; default: all of it.")
+    name: BucketName = Field(description="Name of an existing bucket.", examples=["example-images"])
+    location: Region = Field(description="Region of the bucket. Vertex AI cannot mount multi-region buckets.")
+    path: Folder | None = Field(default=None, description="Folder in the bucket; default: the whole bucket.")
     profile: Literal["training", "checkpointing", "serving"] | None = Field(
         default=None,
-        description="GKE's profile for Cloud Storage FUSE, of GKE 1.35.1 and later; default: none, and file_cache_gib.",
+        description="GKE's profile for Cloud Storage FUSE, from GKE 1.35.1 on; default: no profile, and "
+        "file_cache_gib applies.",
     )
     file_cache_gib: int = Field(
-        default=0, ge=0, description="GiB of the node's boot disk that keep what was read; default: none."
+        default=0,
+        ge=0,
+        description="GiB of the node's boot disk that cache the files that were read; default: no cache.",
     )
 
 
@@ -236,7 +253,7 @@ class FilestoreData(Section):
     """A folder of a Filestore instance."""
 
     instance: Name = Field(description="Filestore instance of the environment.", examples=["datasets"])
-    path: Folder = Field(description="Folder of its share, which exists once the data set is filled.")
+    path: Folder = Field(description="Folder in the instance's share. It exists once the data set has been filled.")
 
 
 class HyperdiskData(Section):
@@ -245,10 +262,10 @@ class HyperdiskData(Section):
     zone: Zone = Field(description="Zone of the volume, and of the VMs that read it.")
     size_gib: int = Field(ge=1, description="Size in GiB.", examples=[1024])
     throughput_mibps: int | None = Field(
-        default=None, ge=1, description="Throughput for all readers together, in MiB/s; default: Google Cloud's."
+        default=None, ge=1, description="Throughput of all readers together, in MiB/s; default: Google Cloud's default."
     )
     filled: bool = Field(
-        default=False, description="false lets its writer fill it; true lets everybody read it, and nobody write."
+        default=False, description="false lets the writer fill the volume; true makes it read-only for everybody."
     )
 
 
@@ -257,7 +274,7 @@ class LustreData(Consistent):
 
     instance: str = Field(
         pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",
-        description="Instance of the environment, or the id of another.",
+        description="Name of an instance of the environment, or the id of another instance.",
         examples=["scratch"],
     )
     location: Zone | None = Field(default=None, description="Zone of another instance.")
@@ -279,7 +296,7 @@ class LustreData(Consistent):
         fields = ("location", "address", "filesystem")
         missing = [field for field in fields if getattr(self, field) is None]
         if missing and len(missing) < len(fields):
-            yield Problem((), f"lacks {' and '.join(missing)}, which an instance that no stack file creates needs")
+            yield Problem((), f"needs {' and '.join(missing)} too, because no stack file creates the instance")
 
     @property
     def elsewhere(self) -> bool:
@@ -293,22 +310,27 @@ class DataSetSpec(Consistent):
     size_gib: int | None = Field(
         default=None,
         ge=1,
-        description="GiB of data, for what reading it from afar costs; default: not known.",
+        description="Size of the data in GiB, to estimate the cost of reading it from other regions; default: not "
+        "known.",
     )
     teams: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
-        default=(), description="Teams that read it; default: all of the environment."
+        default=(), description="Teams that may read the data set; default: all teams of the environment."
     )
-    writer: Name | None = Field(default=None, description="Team that fills it and may write; default: none.")
-    bucket: BucketData | None = Field(default=None, description="It is in a Cloud Storage bucket.")
-    filestore: FilestoreData | None = Field(default=None, description="It is on Filestore.")
-    hyperdisk_ml: HyperdiskData | None = Field(default=None, description="It is on a Hyperdisk ML volume.")
-    lustre: LustreData | None = Field(default=None, description="It is on Managed Lustre.")
+    writer: Name | None = Field(
+        default=None, description="Team that fills the data set and may write to it; default: none."
+    )
+    bucket: BucketData | None = Field(default=None, description="Location in a Cloud Storage bucket.")
+    filestore: FilestoreData | None = Field(default=None, description="Location on a Filestore instance.")
+    hyperdisk_ml: HyperdiskData | None = Field(
+        default=None, description="A Hyperdisk ML volume that contains the data set."
+    )
+    lustre: LustreData | None = Field(default=None, description="A Managed Lustre instance that contains the data set.")
 
     def conflicts(self) -> Iterator[Problem]:
         """Yield a problem if the data set has no location or several."""
         places = [name for name in DATA_PLACES if getattr(self, name) is not None]
         if len(places) != 1:
-            message = f"{' and '.join(places)} are both given" if places else "says nowhere that it is"
+            message = f"has both {' and '.join(places)}" if places else "does not have a location"
             yield Problem((), message, allowed=f"one of {', '.join(DATA_PLACES)}")
 
     def readable_by(self, team: str) -> bool:
@@ -319,8 +341,13 @@ class DataSetSpec(Consistent):
 class TeamDataSpec(Section):
     """A data set of one team: a bucket that its jobs mount by name, like the data sets of the environment."""
 
-    bucket: BucketData = Field(description="The bucket; whoever deploys the team has to be able to grant roles on it.")
-    size_gib: int | None = Field(
-        default=None, ge=1, description="GiB of data, for what reading it from afar costs; default: not known."
+    bucket: BucketData = Field(
+        description="The bucket. The account that deploys the team must be able to grant roles on it."
     )
-    writable: bool = Field(default=False, description="Whether the team's jobs may write, too.")
+    size_gib: int | None = Field(
+        default=None,
+        ge=1,
+        description="Size of the data in GiB, to estimate the cost of reading it from other "
+        "regions; default: not known.",
+    )
+    writable: bool = Field(default=False, description="Whether the team's jobs may also write.")

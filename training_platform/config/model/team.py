@@ -37,7 +37,8 @@ class DirectorySpec(Section):
         ge=1, description="Size of the volume claim in GiB; Filestore does not enforce it.", examples=[1024]
     )
     whole_share: bool = Field(
-        default=False, description="Only this team uses the instance; otherwise the volume is the folder of its name."
+        default=False,
+        description="true if only this team uses the instance. false: the volume is the folder with the team's name.",
     )
 
     def of_folder(self, instance: FilestoreSpec) -> bool:
@@ -64,7 +65,7 @@ class BucketSpec(Section):
     size_gib: int | None = Field(
         default=None,
         ge=1,
-        description="Expected GiB, to estimate its cost; default: no estimate.",
+        description="Expected size in GiB, to estimate the cost; default: no estimate.",
     )
     delete_after_days: int | None = Field(
         default=None, ge=1, description="Days after which objects are deleted; default: never."
@@ -72,23 +73,25 @@ class BucketSpec(Section):
     versioning: bool = Field(default=False, description="Keep old versions of objects.")
     hierarchical_namespace: bool = Field(
         default=False,
-        description="Real folders, so that renaming one is a single operation; changing it replaces the bucket.",
+        description="Gives the bucket real folders, so that renaming a folder is a single operation. Changing this "
+        "field replaces the bucket.",
     )
     members_write: bool = Field(
         default=False,
-        description="Lets members overwrite and delete objects; otherwise they only read and add objects.",
+        description="Lets members overwrite and delete objects; otherwise they can only read and add objects.",
     )
     readers: OtherTeams = Field(
         default=(),
-        description="Other teams whose data sets may name the bucket: by name, or by stack from another environment.",
+        description="Other teams that may declare data sets in the bucket. Give a team's name, or its stack if it is "
+        "in another environment.",
         examples=[["vision"]],
     )
     writers: OtherTeams = Field(
-        default=(), description="Other teams whose data sets may be in the bucket and writable.", examples=[["vision"]]
+        default=(), description="Other teams that may declare writable data sets in the bucket.", examples=[["vision"]]
     )
     provider_inputs: ProviderInputs = Field(
         default=NOTHING,
-        description="Inputs of the bucket that have no field here, as pulumi-gcp's Python spells them.",
+        description="Inputs of the bucket that have no field here, under their Python names in pulumi-gcp.",
         examples=[{"logging": {"log_bucket": "example-train-access-logs"}}],
     )
 
@@ -106,7 +109,9 @@ class ResourcePoolSpec(VmSpec):
     """Identical VMs of a persistent resource, with the same machine type and boot disk."""
 
     replicas: int = Field(default=1, ge=1, description="Number of VMs; with max_replicas, the minimum.")
-    max_replicas: int | None = Field(default=None, ge=1, description="Maximum number of VMs; turns autoscaling on.")
+    max_replicas: int | None = Field(
+        default=None, ge=1, description="Maximum number of VMs; this field turns autoscaling on."
+    )
     boot_disk: VertexBootDisk = Field(default=VertexBootDisk(), description="Boot disks of the VMs.")
 
     @model_validator(mode="after")
@@ -132,21 +137,25 @@ class PersistentResourceSpec(ResourcePoolSpec):
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {
-        "ray": "a Ray cluster on GKE by `operators: [ray]`, or one of Vertex AI by its SDK: docs/vertex.md has both"
+        "ray": "a Ray cluster on GKE with `operators: [ray]`, or one on Vertex AI with its SDK: docs/vertex.md "
+        "describes both"
     }
     region: Region = Field(description="Region of Vertex AI.")
     more_pools: dict[Name, ResourcePoolSpec] = Field(
-        default=NOTHING, description="Further pools, by name; a job runs on the pools with its machines and disks."
+        default=NOTHING,
+        description="Further pools, keyed by name. A job runs on the pools that have its machine types and disks.",
     )
     network_attachment: str | None = Field(
         default=None,
         pattern=r"^(environment|projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+)$",
-        description="Network attachment through which its VMs reach a VPC; environment is the environment's.",
+        description="Network attachment through which the VMs reach a VPC; `environment` means the environment's own "
+        "attachment.",
         examples=["projects/example-train/regions/us-central1/networkAttachments/vertex"],
     )
     provider_inputs: ProviderInputs = Field(
         default=NOTHING,
-        description="Inputs of the persistent resource that have no field here, as pulumi-gcp's Python spells them.",
+        description="Inputs of the persistent resource that have no field here, under their Python names in "
+        "pulumi-gcp.",
         examples=[{"resource_pools": [{"machine_spec": {"min_cpu_platform": "Intel Ice Lake"}}]}],
     )
     deletion_protection: DeletionProtection = True
@@ -154,7 +163,7 @@ class PersistentResourceSpec(ResourcePoolSpec):
     @model_validator(mode="after")
     def _pools_have_names(self) -> Self:
         if FIRST_POOL in self.more_pools:
-            raise ValueError(f"more_pools has {FIRST_POOL}, which is the name of the first pool")
+            raise ValueError(f"more_pools has {FIRST_POOL}, which is already the name of the first pool")
         return self
 
     @property
@@ -185,7 +194,7 @@ class Vertex(Section):
         "workbench": "notebooks of a cluster (docs/notebooks.md), or an instance in own_resources.py: docs/vertex.md"
     }
     persistent_resources: dict[Name, PersistentResourceSpec] = Field(
-        default=NOTHING, description="Persistent resources, by name."
+        default=NOTHING, description="Persistent resources, keyed by name."
     )
     tensorboards: Annotated[tuple[Region, ...], AfterValidator(unique)] = Field(
         default=(), description="Regions in which the team gets a TensorBoard instance."
@@ -196,8 +205,8 @@ class Vertex(Section):
     )
     registry: bool = Field(
         default=False,
-        description="Lets the team's jobs read managed data sets and register models, also of other teams in its "
-        "project.",
+        description="Lets the team's jobs read managed data sets and register models. This includes those of other "
+        "teams in its project.",
     )
 
 
@@ -217,7 +226,7 @@ def _own_namespace(value: str) -> str:
             "allowed": f"a name other than {', '.join((*RESERVED_NAMES, *prefixes))}",
             "nearest": f"team-{value}"[:30].rstrip("-"),
         }
-        raise PydanticCustomError("reserved", f"{value!r} is a namespace of the cluster's own software", context)
+        raise PydanticCustomError("reserved", f"{value!r} is a namespace that the cluster's own software uses", context)
     return value
 
 
@@ -225,10 +234,10 @@ class Team(Section):
     """A team stack: members, shares of the clusters, directories, buckets, Vertex AI."""
 
     environment: Name = Field(
-        description="Stack of the environment: ENVIRONMENT in stacks/Pulumi.ENVIRONMENT.yaml.", examples=["prod"]
+        description="Stack of the environment, as in stacks/Pulumi.ENVIRONMENT.yaml.", examples=["prod"]
     )
     name: Annotated[Name, AfterValidator(_own_namespace)] = Field(
-        description="Name of the team and of its namespace in each cluster that it has a share of."
+        description="Name of the team, and of its namespace in each cluster in which it has a share."
     )
     project: ProjectId | None = Field(
         default=None, description="Project of the buckets and Vertex AI; default: the project of the environment."
@@ -243,69 +252,75 @@ class Team(Section):
     )
     shares: dict[Name, dict[str, Share]] = Field(
         default=NOTHING,
-        description="Shares by cluster and flavor.",
+        description="Shares, keyed by cluster and flavor.",
         examples=[{"us-central1": {"h100-spot": {"nominal_quota": 16}}}],
     )
     max_run_hours: int | None = Field(
         default=None,
         ge=1,
         le=8_760,
-        description="The longest that the team's jobs may run on GKE, if shorter than the environment's max_run_hours.",
+        description="Maximum run time of the team's jobs on GKE, if it is shorter than the environment's "
+        "max_run_hours.",
     )
     monthly_chip_hours: dict[Name, Annotated[int, Field(ge=1)]] = Field(
         default=NOTHING,
-        description="Budget of a calendar month (UTC) by cluster: hours of one chip or GPU, whatever its flavor.",
+        description="Budget for a calendar month (UTC) in chip-hours or GPU-hours of all flavors together, keyed by "
+        "cluster.",
         examples=[{"us-central1": 20_000}],
     )
     fallback: Fallback = Field(default=Fallback(), description="The order in which Kueue tries flavors.")
     cohort: Name | None = Field(
         default=None,
-        description="Cohort of the environment in which the team borrows; default: the cluster's.",
+        description="Cohort of the environment in which the team borrows; default: the cluster's cohort.",
         examples=["research"],
     )
     weight: Weight = 1
-    preemption: Preemption = Field(default=Preemption(), description="Whose running jobs the team's jobs may stop.")
+    preemption: Preemption = Field(default=Preemption(), description="Running jobs that the team's jobs may preempt.")
     hold: dict[Name, Literal["Hold", "HoldAndDrain"]] = Field(
         default=NOTHING,
-        description="Clusters in which no job of the team starts; HoldAndDrain also stops those that run.",
+        description="Clusters in which no job of the team starts. HoldAndDrain also stops running jobs.",
         examples=[{"us-central1": "Hold"}],
     )
     host_network: bool = Field(
         default=False,
-        description="Lets the team's pods use the network of their VM, where they act as its service account.",
+        description="Lets the team's pods use the network of their VM. They can then act as the service account of "
+        "the VM.",
     )
     confined: bool = Field(
         default=False,
-        description="Refuses the team's pods without a filter of system calls, or with setuid programs that work.",
+        description="Refuses pods of the team that have no seccomp filter or that allow privilege escalation, as by "
+        "setuid programs.",
     )
     writes_metrics: bool = Field(
         default=False,
-        description="Lets the team's jobs write any metric of their project, including those that budgets count.",
+        description="Lets the team's jobs write all metrics of their project, including metrics from which budgets "
+        "are calculated.",
     )
     egress: Destinations = Field(
         default=(),
-        description="Destinations that the team's pods may connect to, in addition to those of the environment.",
+        description="Destinations that the team's pods may connect to, in addition to the environment's destinations.",
         examples=[[{"host": "huggingface.co"}]],
     )
-    directories: dict[Name, DirectorySpec] = Field(default=NOTHING, description="Volumes on Filestore, by name.")
-    buckets: dict[Name, BucketSpec] = Field(default=NOTHING, description="Cloud Storage buckets, by name.")
+    directories: dict[Name, DirectorySpec] = Field(default=NOTHING, description="Volumes on Filestore, keyed by name.")
+    buckets: dict[Name, BucketSpec] = Field(default=NOTHING, description="Cloud Storage buckets, keyed by name.")
     data_sets: dict[Name, TeamDataSpec] = Field(
-        default=NOTHING, description="Data sets in buckets that only this team mounts, by name."
+        default=NOTHING, description="Data sets in buckets that only this team mounts, keyed by name."
     )
     secrets: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
         default=(),
-        description="Secrets that the team's jobs read, by name; people add their values with gcloud secrets.",
+        description="Names of secrets that the team's jobs can read. People add the values with `gcloud secrets`.",
         examples=[["hugging-face"]],
     )
     serving: dict[Name, dict[Name, ServerSpec]] = Field(
         default=NOTHING,
-        description="Model servers by cluster and name; their pods have priority over the team's training.",
+        description="Model servers, keyed by cluster and name. Their pods have priority over the team's training jobs.",
     )
     wandb_launch: dict[Name, LaunchSpec] = Field(
-        default=NOTHING, description="Agents of W&B Launch, by cluster; people add the key as a Secret in the cluster."
+        default=NOTHING,
+        description="Agents of W&B Launch, keyed by cluster. People add the API key as a Secret in the cluster.",
     )
     budget: BudgetSpec | None = Field(
-        default=None, description="Budget of the team's labelled resources; needs the environment's billing_account."
+        default=None, description="Budget for the team's labelled resources; needs the environment's billing_account."
     )
     vertex: Vertex = Field(default=Vertex(), description="The team's resources on Vertex AI.")
 

@@ -36,10 +36,11 @@ class OauthSecret(Section):
     name: Name = Field(
         default="jupyterhub-oauth", description="Name of the Secret in the hub's namespace, or in Secret Manager."
     )
-    key: str = Field(default="client-secret", description="Key of a Kubernetes Secret that holds the client secret.")
+    key: str = Field(default="client-secret", description="Key of the client secret in a Kubernetes Secret.")
     secret_manager: bool = Field(
         default=False,
-        description="Keep it in Secret Manager, where you add its value; false: a Secret that you create by hand.",
+        description="true keeps the secret in Secret Manager, where you add its value. false: you create a "
+        "Kubernetes Secret by hand.",
     )
 
 
@@ -47,10 +48,10 @@ class NotebookTeam(Section):
     """Members of a team whose notebooks run in the team's namespace and queue, and use its share of the flavors."""
 
     users: Annotated[tuple[Email, ...], AfterValidator(unique)] = Field(
-        min_length=1, description="Accounts that may start them.", examples=[["ada@example.com"]]
+        min_length=1, description="Accounts that may start these notebooks.", examples=[["ada@example.com"]]
     )
     pools: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
-        min_length=1, description="Node pools of this cluster that they may run on.", examples=[["a100"]]
+        min_length=1, description="Node pools of this cluster on which these notebooks may run.", examples=[["a100"]]
     )
 
 
@@ -58,14 +59,14 @@ class GatewaySpec(Section):
     """Access from the internet: a load balancer with Identity-Aware Proxy, which admits only the members."""
 
     address: Name = Field(
-        description="Reserved global address, to which the host's DNS record leads, by name.", examples=["notebooks"]
+        description="Name of the reserved global address to which the host's DNS record points.", examples=["notebooks"]
     )
     certificate_map: Name = Field(
-        description="Certificate map of Certificate Manager with the host's certificate, by name.",
+        description="Name of the Certificate Manager certificate map with the host's certificate.",
         examples=["notebooks"],
     )
     members: Members = Field(
-        min_length=1, description="IAM members that Identity-Aware Proxy lets in.", examples=[["group:ml@example.com"]]
+        min_length=1, description="IAM members that Identity-Aware Proxy admits.", examples=[["group:ml@example.com"]]
     )
 
 
@@ -73,37 +74,39 @@ class Notebooks(Section):
     """JupyterHub in a cluster, with home directories on Filestore, and a profile for each pool in ``pools``."""
 
     filestore: Name = Field(
-        description="Filestore instance of the environment that holds the home directories.", examples=["homes"]
+        description="Filestore instance of the environment for the home directories.", examples=["homes"]
     )
     host: HostName | None = Field(
-        default=None, description="Host name at which browsers reach the hub; default: localhost, by port-forward."
+        default=None, description="Host name at which browsers reach the hub; default: localhost, with port-forward."
     )
     gateway: GatewaySpec | None = Field(
-        default=None, description="A load balancer for host; default: none, so that host leads to what you put there."
+        default=None, description="A load balancer for `host`; default: none, so you direct `host` to the hub yourself."
     )
     oauth_client_id: str = Field(
         min_length=1, description="OAuth client id of your Google sign-in.", examples=["notebooks.apps.example.com"]
     )
-    oauth_secret: OauthSecret = Field(default=OauthSecret(), description="Where the OAuth client secret is.")
+    oauth_secret: OauthSecret = Field(default=OauthSecret(), description="Location of the OAuth client secret.")
     allowed_domain: HostName = Field(description="Domain whose accounts may sign in.", examples=["example.com"])
     pools: tuple[Name, ...] = Field(
         default=(),
-        description="Node pools of this cluster that notebooks may take hosts of; no team is promised what they hold.",
+        description="Node pools of this cluster whose VMs notebooks may use. The capacity of these pools is promised "
+        "to no team.",
         examples=[["gpu-notebooks"]],
     )
     teams: dict[Name, NotebookTeam] = Field(
         default=NOTHING,
-        description="Teams whose people have notebooks on the team's own share, in its queue, below its jobs.",
+        description="Teams whose members run notebooks in the team's queue, on its share and with a lower priority "
+        "than its jobs, keyed by team.",
         examples=[{"vision": {"users": ["ada@example.com"], "pools": ["a100"]}}],
     )
     buckets: bool = Field(
         default=False,
-        description="Gives everybody's notebooks a service account that reads buckets of data sets for all teams.",
+        description="Gives all notebooks a service account that can read the buckets of data sets for all teams.",
     )
-    idle_minutes: int = Field(default=60, ge=5, description="Minutes after which a notebook that does nothing ends.")
+    idle_minutes: int = Field(default=60, ge=5, description="Minutes after which an idle notebook ends.")
     image: str | None = Field(
         default=None,
-        description="Notebook image with its tag; default: the one in the catalogue.",
+        description="Notebook image with its tag; default: the image in the catalogue.",
         examples=["us-docker.pkg.dev/example-train/images/notebook:2026-11"],
     )
     home_gib: int = Field(default=512, ge=1, description="Size of the volume claim for all home directories, in GiB.")
@@ -111,7 +114,7 @@ class Notebooks(Section):
     def conflicts(self, pools: dict[str, object]) -> Iterator[Problem]:
         """Yield a problem for a gateway without host, unknown pools, and a team's pools that are in ``pools`` too."""
         if self.gateway and self.host is None:
-            yield Problem(("notebooks", "host"), "is missing: a gateway is for one host name", allowed="a host name")
+            yield Problem(("notebooks", "host"), "is missing: the gateway needs a host name", allowed="a host name")
         named: dict[tuple[str | int, ...], str] = {("pools", number): pool for number, pool in enumerate(self.pools)}
         for team, spec in self.teams.items():
             named |= {("teams", team, "pools", number): pool for number, pool in enumerate(spec.pools)}
@@ -126,7 +129,7 @@ class Notebooks(Section):
                     nearest=find_nearest(pool, pools),
                 )
             elif path[0] == "teams" and pool in self.pools:
-                message = f"{pool!r} is for notebooks that ask no queue, as notebooks.pools says"
+                message = f"{pool!r} is in notebooks.pools, so its notebooks do not use the queue"
                 yield Problem(field, message, allowed="a pool that is not in notebooks.pools")
 
 
@@ -138,47 +141,56 @@ ServerName = Annotated[str, OneOf("model server", MODEL_SERVERS)]
 class ServerSpec(Consistent):
     """A model server: between a minimum and a maximum number of replicas of an image, each on VMs or part of a VM."""
 
-    flavor: str = Field(description="Flavor that the team has a share of.", examples=["h100-reservation"])
+    flavor: str = Field(description="Flavor in which the team has a share.", examples=["h100-reservation"])
     server: ServerName = Field(
-        default="vllm", description="Program of the image, which decides its port and its metric."
+        default="vllm", description="Server program in the image; it determines the port and the metric."
     )
     image: ImageReference = Field(
         description="Container image with its tag or digest.",
         examples=["us-docker.pkg.dev/example-train/images/vllm:0.11"],
     )
-    command: tuple[str, ...] = Field(default=(), description="Program of the container; default: the image's.")
+    command: tuple[str, ...] = Field(default=(), description="Command of the container; default: the image's command.")
     args: tuple[str, ...] = Field(
         default=(), description="Arguments of the program.", examples=[["--model=google/gemma-3-27b-it"]]
     )
     vms: int | None = Field(
-        default=None, ge=1, description="VMs of each replica; default: all VMs of one TPU slice, or one VM with GPUs."
+        default=None,
+        ge=1,
+        description="Number of VMs of each replica; default: all VMs of one TPU slice, or one VM with GPUs.",
     )
     worker_command: tuple[str, ...] = Field(
         default=(),
-        description="Program on all VMs of a replica but the first; default: the same as on the first.",
+        description="Command on all VMs of a replica except the first; default: the command of the first VM.",
         examples=[["sh", "-c", "ray start --address=$LWS_LEADER_ADDRESS:6379 --block"]],
     )
-    port: Port | None = Field(default=None, description="Port of the server; default: the software's.")
+    port: Port | None = Field(
+        default=None, description="Port of the server; default: the default port of the software."
+    )
     env: dict[Variable, str] = Field(default=NOTHING, description="Variables of the container.")
     secrets: dict[Variable, SecretVersion] = Field(
-        default=NOTHING, description="Variables whose values are secrets of the team, by name; they need a command."
+        default=NOTHING,
+        description="Secrets of the team, keyed by the variable that gets the value. They need `command`.",
     )
-    chips: int | None = Field(default=None, ge=1, description="Chips or GPUs of a pod; default: all of a VM.")
+    chips: int | None = Field(
+        default=None, ge=1, description="Chips or GPUs of a pod; default: all chips or GPUs of a VM."
+    )
     min_replicas: int = Field(default=1, ge=1, description="Minimum number of replicas.")
     max_replicas: int = Field(
-        default=1, ge=1, description="Maximum number of replicas; the team's share has to hold them."
+        default=1, ge=1, description="Maximum number of replicas, which must fit in the team's share."
     )
     metric: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$",
-        description="Gauge metric of the server to scale by; default: its queue of requests.",
+        description="Gauge metric of the server that determines the number of replicas; default: the length of its "
+        "request queue.",
         examples=["vllm:gpu_cache_usage_perc"],
     )
     target: int | None = Field(
-        default=None, ge=1, description="Mean of the metric over all replicas, above which replicas are added."
+        default=None, ge=1, description="Mean of the metric over all replicas above which replicas are added."
     )
     priority: Name = Field(
-        default=SERVING_PRIORITY, description="Priority of its pods in Kueue; default: above all of the environment's."
+        default=SERVING_PRIORITY,
+        description="Priority of the pods in Kueue; default: above all priorities of the environment.",
     )
 
     @property
@@ -190,16 +202,21 @@ class ServerSpec(Consistent):
         """Yield a problem for each combination of fields that is not allowed."""
         yield from above("min_replicas", self.min_replicas, "max_replicas", self.max_replicas)
         if self.secrets and not self.command:
-            message = "is missing: secrets are fetched before the program starts, and only the image knows its own"
-            yield Problem(("command",), message, allowed="the program of the image", nearest=None)
+            message = (
+                "is missing: secrets are fetched before the program starts, and the command of the image is not "
+                "known here"
+            )
+            yield Problem(("command",), message, allowed="the command of the image", nearest=None)
         for name in sorted(self.secrets.keys() & self.env.keys()):
-            yield Problem(("secrets", name), "is a variable of env too", allowed="one of the two")
+            yield Problem(("secrets", name), "is also a variable in env", allowed="one of the two")
         if self.metric and not self.target:
-            yield Problem(("target",), f"is missing: {self.metric} has no default", allowed="a mean over all replicas")
+            yield Problem(
+                ("target",), f"is missing: {self.metric} has no default", allowed="the mean over all replicas"
+            )
 
 
 AGENT_BEGINNING = "wandb-"  # of the namespaces of agents, and the team's name
-Entity = Annotated[str, form(r"[A-Za-z0-9][\w.-]*", "an entity of W&B", "the name of a team or user there")]
+Entity = Annotated[str, form(r"[A-Za-z0-9][\w.-]*", "an entity of W&B", "the name of a team or user of W&B")]
 QueueNames = Annotated[tuple[str, ...], AfterValidator(unique), Field(min_length=1)]
 Address = Annotated[str, form(r"https://[\w.-]+(:\d+)?(/\S*)?", "an address of a W&B server", "https://HOST")]
 
@@ -207,14 +224,14 @@ Address = Annotated[str, form(r"https://[\w.-]+(:\d+)?(/\S*)?", "an address of a
 class LaunchSpec(Section):
     """An agent of W&B Launch, outside the team's namespace. Its jobs run in the namespace, in the team's queue."""
 
-    entity: Entity = Field(description="Team or user of W&B that the queues belong to.", examples=["example-vision"])
-    queues: QueueNames = Field(description="Queues of W&B Launch that it takes jobs from.", examples=[["gpus"]])
+    entity: Entity = Field(description="W&B team or user that owns the queues.", examples=["example-vision"])
+    queues: QueueNames = Field(description="W&B Launch queues from which the agent takes jobs.", examples=[["gpus"]])
     max_jobs: int = Field(
-        default=10, ge=1, description="Maximum number of jobs at a time, those that wait for quota among them."
+        default=10, ge=1, description="Maximum number of jobs at the same time, including jobs that wait for quota."
     )
     base_url: Address = Field(default="https://api.wandb.ai", description="Address of the W&B server.")
     image: ImageReference | None = Field(
         default=None,
-        description="Container image of the agent, such as one of a mirror; default: the catalogue's.",
+        description="Container image of the agent, for example in a mirror; default: the image in the catalogue.",
         examples=["us-docker.pkg.dev/example-train/images/launch-agent:0.17.3"],
     )

@@ -32,4 +32,6 @@ def _day(text: str, source: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise UnreadableError(f"{source}: {text!r} is not a day; write it as 2026-11-21, in quotes.") from error
+        raise UnreadableError(
+            f"{source}: {text!r} is not a date; write a date such as 2026-11-21, in quotes."
+        ) from error

@@ -254,7 +254,7 @@ def located(drafts: Iterable[Draft]) -> list[Finding]:
 def anchored(draft: Draft, anchor: Anchor) -> Finding:
     """Return a draft as a finding at an anchor. Raises ValueError for a draft without a rule."""
     if draft.rule is None:
-        raise ValueError(f"no rule was named for: {draft.message}")
+        raise ValueError(f"no rule was given for: {draft.message}")
     return Finding(
         rule=draft.rule.id,
         severity=draft.severity or draft.rule.severity,

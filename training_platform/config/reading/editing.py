@@ -120,7 +120,7 @@ def _verified(text: str, before: Source, expected: Any, path: Path, lines: Seque
         by_hand = "write it by hand:\n" + "\n".join(f"  {line}" for line in lines) if lines else "delete it by hand."
         verb = "written" if lines else "deleted"
         raise UserError(
-            f"{before.file}:{before.position(path).line}: is laid out so that no line of {path[-1]} can be {verb}: "
-            f"give each key a line of its own, or {by_hand}"
+            f"{before.file}:{before.position(path).line}: has a layout in which no line of {path[-1]} can be {verb}: "
+            f"put each key on a separate line, or {by_hand}"
         )
     return text

@@ -127,7 +127,7 @@ class Finding:
 
     def without_values(self) -> Finding:
         """Return the finding without the parts that may contain a resource's value."""
-        return replace(self, message=f"a value that can be secret is refused: {self.rule}", allowed=None, nearest=None)
+        return replace(self, message=f"a value that may be secret is invalid: {self.rule}", allowed=None, nearest=None)
 
     @property
     def one_line(self) -> str:
@@ -171,7 +171,7 @@ def bug(subject: str, error: Exception) -> str:
     cause = type(error).__name__
     if isinstance(error, OSError):
         cause += f" ({error.strerror})"
-    return f"{subject} because of a bug of its own: {cause} in {module}:{line}. {TRACEBACK}=1 shows more."
+    return f"{subject} because of a bug in training-platform: {cause} in {module}:{line}. {TRACEBACK}=1 shows more."
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def rejections(
             entry,
             f"has the fields of an entry of {home}",
             rule=rule,
-            nearest=f"below {home} of the entry above: the line, and those below it, indented by 4 more spaces",
+            nearest=f"indent this line and the lines below it by 4 more spaces, to be in {home} of the entry above",
             spoils=(section.place(entry), section.place(entry[:-1])),
         )
         drafts.append(draft)
@@ -145,7 +145,7 @@ def _rejection(problem: Problem, detail: ErrorDetails, section: SourceSection, r
         spoiled = [*later]
     if later:
         column = section.source.position((*section.below, *path)).column + 1
-        nearest = f"the lines below that belong to it, indented by {column} spaces"
+        nearest = f"indent the lines below that belong to this section by {column} spaces"
     return finding(
         section,
         path,
@@ -274,7 +274,7 @@ def _unknown_field(section: type[Section] | None, name: str, value: object) -> t
         return "is no longer a field of this section", section.REMOVED[name], None
     home = _home_inside(section, value)
     if home:
-        nearest: str | None = f"below {home}: the line, and those below it, indented by 2 more spaces"
+        nearest: str | None = f"move the line below {home}, and indent it and the lines below it by 2 more spaces"
     else:
         nearest = section.ELSEWHERE.get(name) or _in_sections(section, name) or find_nearest(name, section.model_fields)
     return message, enumeration(section.model_fields, max_names=20), nearest
@@ -317,13 +317,13 @@ def _malformed(value: str, shown: str, pattern: str, section: type[Section] | No
     if re.search(re.sub(r"\{0,\d+\}", "*", pattern), value):
         return f"{shown} has {len(value)} characters", form, None
     if section and value in section.model_fields:
-        deeper = "the line, and those below it, indented by 2 more spaces"
-        return "is a field, and a name of a section is expected here", form, deeper
+        deeper = "indent this line and the lines below it by 2 more spaces"
+        return "is a field, but here a section needs a name", form, deeper
     if pattern == EMAIL and value.startswith("group:"):
-        return f"{shown} is a group", "the address that a person signs in with, such as ada@example.com", None
+        return f"{shown} is a group", "the address with which a person signs in, such as ada@example.com", None
     if (full_name := _FULL_NAME.fullmatch(value)) and re.match(pattern, full_name["name"]):
-        nearest = f"{full_name['name']}, with project: {full_name['project']} beside it"
-        return f"{shown} is a full name", form, nearest
+        nearest = f"{full_name['name']}, and the additional field project: {full_name['project']}"
+        return f"{shown} is a full resource name", form, nearest
     if (address := _ADDRESS.match(value)) and re.match(pattern, address["bucket"]):
         return f"{shown} is an address", form, address["bucket"]
     kind, _, email = value.rpartition(":")
@@ -377,11 +377,11 @@ def _nearly_integer(text: str, value: object, field: str, path: Path) -> tuple[s
     if text.isascii() and text.isdecimal():
         return f"{expected} (without quotes)", text
     if _GROUPED.fullmatch(text):
-        return f"{expected}, without commas between its digits", re.sub(r"\D", "", text)
+        return f"{expected}, without commas between the digits", re.sub(r"\D", "", text)
     if (amount := _SIZE.fullmatch(text)) and unit in ("gb", "gib"):
         number = float(amount["number"]) * _GIGAS[amount["unit"].upper()][unit]
         nearest = f"{number:g}" if number.is_integer() else None
-        return f"{expected}, without its unit: {field} counts {unit.upper().replace('I', 'i')}", nearest
+        return f"{expected}, without a unit: {field} is in {unit.upper().replace('I', 'i')}", nearest
     return None
 
 

@@ -188,9 +188,9 @@ def _cidr(value: str) -> str:
         raise PydanticCustomError("cidr", f"{value!r} is not an IPv4 range".replace("{", "{{"), context) from error
     if "/" not in value:
         context = {"allowed": "an IPv4 range such as 10.8.0.0/20", "nearest": f"{value}/20"}
-        raise PydanticCustomError("cidr", f"{value!r} does not say how large the range is", context)
+        raise PydanticCustomError("cidr", f"{value!r} has no prefix length", context)
     if str(network) != value:
-        context = {"allowed": "a range that starts at its own first address", "nearest": str(network)}
+        context = {"allowed": "a range that starts at its first address", "nearest": str(network)}
         raise PydanticCustomError("cidr", f"{value!r} has bits set to the right of its prefix", context)
     return value
 
@@ -221,46 +221,46 @@ BUCKET_NAME = r"^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$"
 KMS_KEY = r"^projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/keyRings/[A-Za-z0-9_-]{1,63}/cryptoKeys/[A-Za-z0-9_-]{1,63}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 FORMS = {
-    NAME: "lower-case letters, digits and dashes, a letter first, at most 30",
+    NAME: "at most 30 lower-case letters, digits and dashes, starting with a letter",
     _PROJECT: "a project id: 6 to 30 lower-case letters, digits and dashes",
     _MEMBER: "group:, user: or serviceAccount: and an address, such as group:vision@example.com",
-    _LABEL_KEY: "a label's key: lower-case letters, digits, _ and -, a letter first, at most 63",
+    _LABEL_KEY: "a label's key: at most 63 lower-case letters, digits, _ and -, starting with a letter",
     CURRENCY: "the three capital letters of a currency, such as EUR",
     EMAIL: "an address such as ml-platform@example.com",
-    _LABEL_VALUE: "a label's value: lower-case letters, digits, _ and - between them, at most 63",
-    _NODE_LABEL_KEY: "a key such as example.com/team: letters, digits, _, - and ., at most 63 after the domain",
-    _NODE_LABEL_VALUE: "letters, digits, _, - and . between them, at most 63",
+    _LABEL_VALUE: "a label's value: at most 63 lower-case letters and digits, with _ and - only between them",
+    _NODE_LABEL_KEY: "a key such as example.com/team: after the domain at most 63 letters, digits, _, - and .",
+    _NODE_LABEL_VALUE: "at most 63 letters and digits, with _, - and . only between them",
     _VERSION: 'a version in quotes, such as "1.33"',
     _TIME: "a time in UTC, such as 2026-12-20T00:00:00Z",
     _HOST: "a host name such as notebooks.example.com",
-    DOMAIN: "a host name such as api.example.com, or *.example.com for the names one label below",
+    DOMAIN: "a host name such as api.example.com, or *.example.com for names with one more label",
     DIGEST: "sha256: and 64 hexadecimal digits",
     REGISTRY_URL: "the https:// address of a registry, such as https://registry-1.docker.io",
     RESERVATION_OR_ANY: "a reservation's name, of at most 63 lower-case letters, digits and dashes, or any",
-    RESERVATION_NAME: "lower-case letters, digits and dashes, a letter first, at most 63",
-    REQUEST_NAME: "lower-case letters, digits and dashes, a letter first, at most 57",
+    RESERVATION_NAME: "at most 63 lower-case letters, digits and dashes, starting with a letter",
+    REQUEST_NAME: "at most 57 lower-case letters, digits and dashes, starting with a letter",
     CLUSTER_NAME: "a cluster's name, of at most 40 lower-case letters, digits and dashes",
     SERVICE: "a service such as compute.googleapis.com",
     DISK_IMAGE: "a disk image such as projects/example/global/images/torch",
     BUCKET_NAME: "a bucket's name: 3 to 63 lower-case letters, digits, dots, dashes and underscores",
-    KMS_KEY: "a key's full name, projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
+    KMS_KEY: "a key's full resource name, projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
     QUOTA_ID: "a quota id such as CPUS-per-project-region",
 }
 """The descriptions of this model's patterns, for people."""
 
 Name = Annotated[str, Field(pattern=NAME, examples=["vision"])]
-"""Lower-case letters, digits and dashes, at most 30 characters (GKE allows 40 with our suffixes)."""
+"""At most 30 lower-case letters, digits and dashes (GKE allows 40, and this project adds suffixes)."""
 ProviderInputs = Annotated[dict[str, Any], Field(json_schema_extra={"additionalProperties": {}})]
 """Inputs of a resource that have no field, with their names in pulumi-gcp's Python SDK."""
 FormerName = Annotated[
     Name | None,
-    Field(
-        description="Name of the stack before `pulumi stack rename`; only `check --base` reads it.", examples=["dev"]
-    ),
+    Field(description="Name of the stack before `pulumi stack rename`. Only `check --base` uses it.", examples=["dev"]),
 ]
 DeletionProtection = Annotated[
     bool,
-    Field(description="false allows a change to delete or replace it, where the environment protects such resources."),
+    Field(
+        description="false lets a change delete or replace the resource, even if the environment protects resources."
+    ),
 ]
 ProjectId = Annotated[
     str, Field(pattern=_PROJECT, description="Id of a Google Cloud project.", examples=["example-train-dev"])
@@ -378,13 +378,13 @@ AnyImage = Annotated[
 ]
 """An image in the form that people write. Without a tag, a runtime uses ``latest``, which a rule reports."""
 Variable = Annotated[
-    str, form(r"[A-Za-z_][A-Za-z0-9_]*", "a name of a variable", "letters, digits and _, no digit first")
+    str, form(r"[A-Za-z_][A-Za-z0-9_]*", "the name of a variable", "letters, digits and _, not starting with a digit")
 ]
 SecretVersion = Annotated[
     str,
     form(
         r"[a-z]([a-z0-9-]{0,28}[a-z0-9])?(:(latest|[1-9][0-9]*))?",
         "a secret of the team's stack",
-        "its name there, or NAME:VERSION",
+        "the secret's name in that stack, or NAME:VERSION",
     ),
 ]

@@ -24,7 +24,7 @@ from training_platform.config.reading.unparsed import LOADER, ODD_SPACE, space_n
 
 STACK_YAML = declare(
     "stack-yaml",
-    "Find YAML that two readers would read differently.",
+    "Find YAML that two parsers would read differently.",
     ruleset="files",
 )
 
@@ -112,9 +112,9 @@ def read_source(path: FilePath, file: str) -> Source:
     try:
         is_inside = path.resolve().is_relative_to(FilePath(root).resolve())
     except RuntimeError as error:
-        raise UnreadableError(f"{file}: is a link that leads to itself.") from error
+        raise UnreadableError(f"{file}: is a symbolic link to itself.") from error
     if root and not is_inside:
-        raise UnreadableError(f"{file}: is a link that leads out of the repository.")
+        raise UnreadableError(f"{file}: is a symbolic link to a place outside the repository.")
     try:
         if path.exists() and not path.is_file():
             raise UnreadableError(f"{file}: is not a regular file.")  # a pipe or a device may never end
@@ -199,7 +199,7 @@ class Reader:
             raise self._too_deep(event)
         self.source.positions.setdefault(path, _position(event))
         if _tag(event):
-            self._report(path, event, f"has the tag {event.tag!r}; tags are not read")
+            self._report(path, event, f"has the tag {event.tag!r}; tags are not supported")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         if not isinstance(event, yaml.SequenceStartEvent):
@@ -260,13 +260,13 @@ class Reader:
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self._key(event)
             if key is None or key == "<<":
-                message = "is not a plain key; merge keys and complex keys are not read"
-                allowed = "keys written out, or an alias for a whole value"
+                message = "is not a plain key; merge keys and complex keys are not supported"
+                allowed = "explicit keys, or an alias for a whole value"
                 self._report((*path, key or "?"), event, message, allowed=allowed)
                 self._rest_of(next(self.events))
                 continue
             if _GROUP.fullmatch(key) and values and _is_integer(number := list(values.values())[-1]):
-                message = f"a comma ends the number {number}, so {key} is another key"
+                message = f"the comma ends the number {number}, so {key} is read as another key"
                 meant = f"{number}{key}"
                 self._report(
                     (*path, list(values)[-1]), event, message, meant, "a number without commas between its digits"
@@ -278,14 +278,14 @@ class Reader:
             if key in values:
                 first = self.source.positions[key_path]
                 message = f"is given twice, first on line {first.line}"
-                allowed = "each key once, or another name for one of the two"
+                allowed = "each key only once, or another name for one of the two"
                 places = (self.source.place(path), self.source.place(key_path))
                 self._report(key_path, event, message, allowed=allowed, spoils=places)
                 self._rest_of(next(self.events))
                 continue
             self.source.positions[key_path] = _position(event)
             if _tag(event) or (not event.style and _is_another_key(key)):
-                message = f"the key {key!r} without quotes is read differently by different readers"
+                message = f"different YAML parsers read the unquoted key {key!r} differently"
                 self._report(key_path, event, message, f'"{key}"')
             values[key] = self.read(next(self.events), key_path)
         return values
@@ -308,11 +308,13 @@ class Reader:
         if not text.isascii() and (plain := _with_plain_characters(text)):
             odd = ODD_SPACE.search(text)
             fault = f"has {space_name(text)}" if odd else "has smart quotes"
-            allowed = "plain spaces, or quotes around the text" if odd else "plain quotes"
-            self._report(path, event, f"{fault}, which YAML reads as letters", plain if odd else f'"{plain}"', allowed)
+            allowed = "ordinary spaces, or quotes around the string" if odd else "plain quotes"
+            self._report(
+                path, event, f"{fault}, which YAML reads as part of the string", plain if odd else f'"{plain}"', allowed
+            )
             return plain
         if _AMBIGUOUS.match(text) or (_INT.match(text) and abs(int(text[:40])) > _LARGEST):
-            self._report(path, event, f"{text!r} without quotes is read differently by different readers", f'"{text}"')
+            self._report(path, event, f"different YAML parsers read the unquoted {text!r} differently", f'"{text}"')
             return text
         if _INT.match(text):
             return int(text)
@@ -338,7 +340,7 @@ class Reader:
         event: _Event,
         message: str,
         nearest: str | None = None,
-        allowed: str = "what all readers of YAML read alike",
+        allowed: str = "a form that all YAML parsers read in the same way",
         *,
         spoils: tuple[Place, ...] = (),
     ) -> None:

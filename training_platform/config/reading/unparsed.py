@@ -38,7 +38,9 @@ def why_not_yaml(text: str, error: yaml.MarkedYAMLError) -> tuple[Position | Non
     if conflict and lines[conflict[0] - 1].startswith("<"):
         *first, last = map(str, conflict)
         numbers = f"{', '.join(first)} and {last}" if first else last
-        return Position(conflict[0], 1), f"a merge conflict is left on lines {numbers}; keep one side and no marker"
+        return Position(conflict[0], 1), (
+            f"lines {numbers} have markers of a merge conflict; keep one side and delete the markers"
+        )
     problem = error.problem or error.context or ""
     if mark is None or not lines:
         return None, problem
@@ -61,9 +63,9 @@ def _wrong_space(lines: Sequence[str], stop: int, above: int) -> _Why:
     """Find an unusual space in a line or the one above, or a tab in the line's indentation."""
     for number in (stop, above):
         if odd := _ODD_SPACE.search(lines[number]):
-            return Position(number + 1, odd.start(1) + 1), f"{space_name(odd[1])} is here; write a plain space"
+            return Position(number + 1, odd.start(1) + 1), f"{space_name(odd[1])} is here; write an ordinary space"
     if tab := _TAB.match(lines[stop]):
-        return Position(stop + 1, tab.end()), "a tab is in the indentation; indent with spaces"
+        return Position(stop + 1, tab.end()), "the indentation contains a tab; indent with spaces"
     return None
 
 
@@ -75,14 +77,14 @@ def _unclosed(lines: Sequence[str], error: yaml.MarkedYAMLError) -> _Why:
         return None
     unclosed_text = "\n".join((lines[start.line][start.column :], *lines[start.line + 1 :]))
     if "quoted scalar" in context and "end of stream" in (error.problem or ""):
-        return _position(start), f"the quote is not closed; write {unclosed_text[0]} at its end"
+        return _position(start), f"the quoted string is not closed; write {unclosed_text[0]} at the end"
     if "flow" not in context or unclosed_text[:1] not in _ENDS:
         return None
     if not _closed(unclosed_text, unclosed_text[0]):
-        return _position(start), f"the {unclosed_text[0]} is not closed; write {_ENDS[unclosed_text[0]]} at its end"
+        return _position(start), f"the {unclosed_text[0]} is not closed; write {_ENDS[unclosed_text[0]]} at the end"
     return _position(
         error.problem_mark or start
-    ), f"no comma is between two entries of {unclosed_text[0]} {_ENDS[unclosed_text[0]]}"
+    ), f"a comma is missing between two entries of {unclosed_text[0]} {_ENDS[unclosed_text[0]]}"
 
 
 def _closed(text: str, opened: str) -> bool:
@@ -103,7 +105,7 @@ def _no_colon(lines: Sequence[str], numbers: Iterable[int]) -> _Why:
             continue
         line = f"{missing['key']}: {missing['value'] or ''}".rstrip()
         if _odd_keys("\n".join((*lines[:number], f"{missing['before']}{line}", *lines[number + 1 :], ""))) == 0:
-            return Position(number + 1, missing.start("key") + 1), f"no colon after the key; write {line}"
+            return Position(number + 1, missing.start("key") + 1), f"the colon after the key is missing; write {line}"
     return None
 
 
@@ -111,7 +113,7 @@ def _no_space_after_colon(lines: Sequence[str], number: int) -> _Why:
     missing = _NO_SPACE.match(lines[number])
     if missing is None:
         return None
-    message = f"no space after the colon; write {missing['key']}: {missing['value'].strip()}"
+    message = f"the space after the colon is missing; write {missing['key']}: {missing['value'].strip()}"
     return Position(number + 1, missing.start("key") + 1), message
 
 
@@ -169,7 +171,9 @@ def _indentation(lines: Sequence[str], stop: int) -> _Why:
     current = _indent(lines[number])
     above = next((_indent(line) for line in reversed(lines[:number]) if _is_content(line)), 0)
     target = _spaces(-best.negative_level)
-    message = f"the line is indented by {_spaces(current)} and the one above by {above}; indent it by {target}"
+    message = (
+        f"this line is indented by {_spaces(current)}, and the line above by {above}; indent this line by {target}"
+    )
     return Position(number + 1, current + 1), message
 
 

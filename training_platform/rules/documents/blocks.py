@@ -84,13 +84,13 @@ def _counted(value: Mapping[str, Any], group: _Group, where: Where, report: Repo
     if group.needed and not written:
         report(
             BrokenConstraint(
-                "required", (where, group.names[0]), message=f"none of {names} is written", allowed=f"one of {names}"
+                "required", (where, group.names[0]), message=f"none of {names} is set", allowed=f"one of {names}"
             )
         )
         return
     decided = [name for name in written if value[name] is not UNKNOWN]
     if len(decided) > 1 and not group.together:
-        message = f"{' and '.join(decided)} are written together"
+        message = f"{' and '.join(decided)} are both set"
         report(BrokenConstraint("required", (where, decided[-1]), message=message, allowed=f"one of {names}"))
 
 
@@ -100,15 +100,15 @@ def _in_case(value: Mapping[str, Any], case: Case, where: Where, report: Reporte
     beside = f", and {why}" if why else ""
     for key in case.required:
         if not _input_at(value, key) and _input_at(value, key) != 0:
-            message = f"{key} is not written{beside}"
+            message = f"{key} is not set{beside}"
             report(BrokenConstraint("required", (where, key), message=message, allowed=f"a value for {key}"))
     for key in case.forbidden:
         if _is_among(_input_at(value, key), ["<written>"]):
-            message = f"{key} is written{beside}"
+            message = f"{key} is set{beside}"
             report(BrokenConstraint("required", (where, key), message=message, allowed=f"no {key}"))
     names = case.at_least_one
     if names and not any(_input_at(value, name) for name in names):
-        message = f"none of {', '.join(names)} is written{beside}"
+        message = f"none of {', '.join(names)} is set{beside}"
         report(BrokenConstraint("required", (where, names[0]), message=message, allowed=f"one of {', '.join(names)}"))
     _listed(value, case, why, where, report)
     _valued(value, case, f"and {why}" if why else "which is refused", where, report)
@@ -147,7 +147,7 @@ def _in_both(value: Mapping[str, Any], pairs: Sequence[Sequence[str]], where: Wh
         for index, item in enumerate(second):
             if item is not UNKNOWN and item in list(first):  # a key or entry of a wrong type has no hash
                 key = item if isinstance(second, Mapping) else index
-                message = f"{item} is in {first_path} too"
+                message = f"{item} is also in {first_path}"
                 report(
                     BrokenConstraint(
                         "range",
@@ -221,7 +221,9 @@ def compared_entries(limits: Constraint) -> Callable[[Any, Where, Reporter], Non
             _repeated(value, names, where, report)
         if alone in value and len(value) > 1:
             report(
-                BrokenConstraint("range", where, message=f"has further entries with {alone}", allowed=f"only {alone}")
+                BrokenConstraint(
+                    "range", where, message=f"has other entries in addition to {alone}", allowed=f"only {alone}"
+                )
             )
         for first, second in limits.exclusive:
             if first in value and second in value:

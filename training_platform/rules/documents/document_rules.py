@@ -54,7 +54,7 @@ _document_rule("enum", "document-enum", "Find a value that is not one of the inp
 _document_rule("unknown", "document-unknown-field", "Find an input that its resource does not have.")
 _document_rule("required", "document-required", "Find a resource or a block without a required input.")
 _document_rule("range", "document-range", "Find a number, a length or a count that is out of range.")
-_document_rule("format", "document-format", "Find a string that does not have the form of its input.")
+_document_rule("format", "document-format", "Find a string that does not have the form that its input requires.")
 
 
 def _problems(program: Program) -> Problems:
@@ -83,14 +83,14 @@ def document_missing(program: Program) -> Iterator[Draft]:
             elif not has_document(view.type):
                 service = view.type.partition("/")[0]
                 message = f"{view.type} has no document: only the names and kinds of its inputs are checked"
-                yield finding(view, "", message, unjudged=f"resource of {service} by more than names and kinds")
+                yield finding(view, "", message, unjudged=f"resource of {service} beyond names and kinds of inputs")
         elif view.type.startswith(_CHARTS):
             if view.own_line is not None:
                 message = f"the values of chart {view.read('chart')} are not checked"
-                yield finding(view, "chart", message, unjudged="chart by its values")
+                yield finding(view, "chart", message, unjudged="chart with unchecked values")
         elif check_of(view.type) is None:
             types = types_of_group(view.type)
-            message = f"{view.type} is not in the documents of this version: it is not checked"
+            message = f"{view.type} is not in the documents of this version, so it is not checked"
             group = view.type.removeprefix("kubernetes:").partition("/")[0]
             yield finding(view, "kind", message, allowed=", ".join(types) or None, unjudged=f"object of {group}")
 

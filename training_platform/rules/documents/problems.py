@@ -82,7 +82,7 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Br
     message = f"{_input_name(where)} has no {key}"
     severity: Severity = "error"
     if not closed and nearest is None:
-        message += " in the documents of this version: it is not checked"
+        message += " in the documents of this version, so this input is not checked"
         severity = "warning"
     listed = inputs if len(inputs) <= _LISTED else [*inputs[:_LISTED], f"and {len(inputs) - _LISTED} more"]
     return BrokenConstraint(
@@ -101,7 +101,7 @@ def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool 
     # With other digits a value is another model, which may be newer; with other letters it is misspelt.
     error = closed or (nearest is not None and _digits(value) == _digits(nearest))
     verb = "does not take" if error else "is not known to take"
-    older = "" if error or closed is None else f": {OLDER_PROVIDER} refuses it, and the pinned version was not read"
+    older = "" if error or closed is None else f": {OLDER_PROVIDER} refuses this value; the pinned version was not read"
     message = f"{_input_name(where)} {verb} {shown(value, where)}{older}"
     return BrokenConstraint(
         "enum",
@@ -120,5 +120,5 @@ def _digits(text: str) -> list[str]:
 def missing(where: Where, key: str) -> BrokenConstraint:
     """Return the problem of a required input that is missing."""
     return BrokenConstraint(
-        "required", (where, key), message=f"{key} is required and missing", allowed=f"a value for {key}"
+        "required", (where, key), message=f"{key} is required but missing", allowed=f"a value for {key}"
     )

@@ -50,9 +50,7 @@ def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
     if kind is None:
         # GKE fills them in: terraform-docs-samples 77df39c, gke/standard/zonal/dws, has a flex-start pool without.
         if isinstance(vm, NodePoolView):
-            message = (
-                f"the GPUs of {machine.name} and their driver are left to GKE, which may choose another driver later"
-            )
+            message = f"GKE chooses the GPUs of {machine.name} and their driver, and may choose another driver later"
             yield finding(vm, "accelerator_type", message, allowed=pair, nearest=pair, severity="warning")
     elif kind != label:
         yield finding(vm, "accelerator_type", f"{machine.name} has no {kind}", allowed=pair, nearest=label)
@@ -66,7 +64,7 @@ def _not_attached(vm: NodePoolView | VmView, machine: MachineType, kind: str, co
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == kind), None)
     if accelerator is None and machine.name.startswith("n1-") and kind.startswith("nvidia-"):
         message = f"{kind} is not in the catalogue, so its count is not checked"
-        yield finding(vm, "accelerator_type", message, allowed="GPUs of the catalogue", severity="warning")
+        yield finding(vm, "accelerator_type", message, allowed="GPUs in the catalogue", severity="warning")
         return
     counts = gpu_counts(machine, accelerator) if accelerator else ()
     if not counts:
@@ -128,7 +126,9 @@ def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     if topology is None:
         return
     if is_without_gpus(pool.machine_type) or (machine is not None and machine.kind != "tpu"):
-        yield finding(pool, "tpu_topology", f"{pool.machine_type} is not a TPU and has no topology", allowed="none")
+        yield finding(
+            pool, "tpu_topology", f"{pool.machine_type} has no TPUs, so it cannot have a topology", allowed="none"
+        )
     elif machine is not None and not legal_for(machine, topology):
         yield illegal(pool, machine, topology)
 
@@ -136,7 +136,8 @@ def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
 @rule(
     "tpu-single-host-placement",
     ruleset="tpu",
-    source=f"{_XPK}; xpk #825; daily tests of Cluster Toolkit at 104708037, which deploy v6e 2x2 and 7x 2x2x1 so",
+    source=f"{_XPK}; xpk #825; daily tests of Cluster Toolkit at 104708037, which deploy v6e 2x2 and 7x 2x2x1 with a "
+    f"topology",
 )
 def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
     """Find a topology on a pool of single-host slices; sources disagree on v6e and 7x."""
@@ -148,7 +149,7 @@ def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
         disputed = machine.accelerator is not None and machine.accelerator.name in _DEPLOYED_WITH_TOPOLOGY
         verdict = "sources disagree on whether GKE refuses" if disputed else "GKE refuses"
         message = f"one {machine.name} is the whole slice {topology}, and {verdict} a TPU topology for it"
-        allowed = "no placement policy: GKE labels such nodes with the topology by itself"
+        allowed = "no placement policy: GKE labels these nodes with the topology itself"
         severity: Severity | None = "warning" if disputed else None
         yield finding(pool, "tpu_topology", message, allowed=allowed, nearest="no placement_policy", severity=severity)
 
@@ -174,8 +175,8 @@ def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
         yield finding(pool, "max_nodes", message, allowed=f"{hosts}, the hosts of one slice", nearest=hosts)
     for field in ("total_min_nodes", "total_max_nodes"):
         if getattr(pool, field) is not None:
-            message = f"{field.replace('_', ' ')} counts over all zones, which GKE refuses for a slice"
-            yield finding(pool, field, message, allowed=f"counts per zone: 0 and {hosts}")
+            message = f"{field.replace('_', ' ')} counts nodes of all zones, which GKE refuses for a slice"
+            yield finding(pool, field, message, allowed=f"counts for each zone: 0 and {hosts}")
 
 
 @rule(
@@ -189,7 +190,7 @@ def placement_one_zone(pool: NodePoolView) -> Iterator[Draft]:
     if pool.placement_type != "COMPACT":
         return
     if pool.zone_count != 1:
-        message = f"compact placement needs one zone, and the pool is in {pool.zone_count}"
+        message = f"compact placement needs one zone, but the pool is in {pool.zone_count}"
         yield finding(pool, "zones", message, allowed="exactly one zone", nearest=next(iter(pool.zones), None))
     if pool.upgrade_strategy == "BLUE_GREEN":
         message = "compact placement does not support blue-green upgrades"
@@ -239,7 +240,7 @@ def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
     networks = [nic.network for nic in pool.nics if isinstance(nic.network, str)]
     twice = sorted({name for name in networks if networks.count(name) > 1})
     if twice:
-        message = f"several interfaces of one {machine.name} are in {twice[0]}"
+        message = f"several interfaces of each {machine.name} are in {twice[0]}"
         yield finding(pool, "nics", message, allowed="a VPC for each interface")
 
 
@@ -254,13 +255,15 @@ def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
         message = f"accelerator network profile {profile} is unknown"
         yield finding(pool, "network_profile", message, allowed=NETWORK_PROFILE, nearest=NETWORK_PROFILE)
     if pool.nics:
-        message = "an accelerator network profile creates its networks itself, but others are configured as well"
+        message = (
+            "an accelerator network profile creates its networks itself, but other networks are configured as well"
+        )
         yield finding(pool, "nics", message, allowed="no additional node networks")
     if machine is not None and "dranet" not in machine.minimum_gke:
         message = f"{machine.name} does not support accelerator network profiles"
         yield finding(pool, "network_profile", message, allowed="none")
     if len(pool.zones) > 1 or (not pool.zones and pool.location is not None and not is_zone(pool.location)):
-        message = "an accelerator network profile creates networks of one zone, and the pool has several"
+        message = "an accelerator network profile creates networks in one zone, but the pool has several zones"
         yield finding(pool, "zones", message, allowed="one zone")
 
 
@@ -302,7 +305,7 @@ def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     all_declared = len({nic.network for nic in pool.nics}) == len(networks)
     if machine.rdma_nics and all_declared and not any(network.profile for network in networks):
         message = f"no VPC of {machine.name} uses a network profile for RDMA"
-        yield finding(pool, "nics", message, allowed=f"one of profile {_zone(pool) or 'ZONE'}-{ROCE}")
+        yield finding(pool, "nics", message, allowed=f"a VPC with profile {_zone(pool) or 'ZONE'}-{ROCE}")
 
 
 @rule("rdma-firewall", ruleset="fabric-networks", across=True, source=_TOOLKIT)
@@ -319,7 +322,7 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     """Find a subnet in a VPC whose network profile creates the subnets itself."""
     for network in program.once(_profiled):
         if (network.profile or "").endswith(METAL) and network.is_meant(subnet.network, "network"):
-            message = f"subnet {subnet.name} is in VPC {network.name}, whose network profile creates its own"
+            message = f"subnet {subnet.name} is in VPC {network.name}, whose network profile creates its own subnets"
             yield finding(subnet, "network", message, allowed="none")
 
 
@@ -327,7 +330,7 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     "gpu-network-room",
     ruleset="fabric-networks",
     across=True,
-    source="Compute docs, subnets: four addresses of the primary range are reserved; a NIC takes one",
+    source="Compute docs, subnets: four addresses of the primary range are reserved; each NIC needs one",
 )
 def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     """Find a subnet for additional interfaces with fewer addresses than the maximum number of VMs of its pools."""
@@ -337,7 +340,7 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     if room is not None and vms > room.num_addresses - RESERVED_ADDRESSES:
         addresses = max(0, room.num_addresses - RESERVED_ADDRESSES)
         prefix = prefix_with(vms + RESERVED_ADDRESSES)
-        message = f"subnet {subnet.name} ({room}) has {addresses:,} addresses for an interface of each of {vms:,} VMs"
+        message = f"subnet {subnet.name} ({room}) has {addresses:,} addresses for {vms:,} VMs with one interface each"
         larger = f"{room.network_address}/{prefix}"
         yield finding(subnet, "cidr", message, allowed=f"a subnet of /{prefix} or larger", nearest=larger)
 
@@ -347,7 +350,8 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     ruleset="fabric-networks",
     when="nics",
     across=True,
-    source="GKE docs, multi-network support for pods: ranges of a node's networks are apart (general knowledge)",
+    source="GKE docs, multi-network support for pods: the ranges of a node's networks do not overlap (general "
+    "knowledge)",
 )
 def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find an additional interface whose subnet overlaps the ranges of its own cluster."""
@@ -362,7 +366,9 @@ def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
         clash = next((other for other in taken if room is not None and room.overlaps(other)), None)
         if subnet is not None and clash is not None:
             message = f"{room} of {subnet.name} overlaps {clash} of cluster {cluster.name}"
-            yield finding(subnet, "cidr", message, allowed="a range that overlaps no range of nodes, pods or services")
+            yield finding(
+                subnet, "cidr", message, allowed="a range that does not overlap the ranges of nodes, pods and Services"
+            )
             return
 
 
@@ -383,7 +389,7 @@ def dranet_cluster(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     if cluster is not None and pool.network_profile is not None and cluster.name in program.once(_with_nics):
         message = f"other pools of {cluster.name} have additional node networks, which exclude network profiles"
         # By reports of GKE's page alone (read 2026-11-28).
-        yield finding(pool, "network_profile", message, allowed="one of both in a cluster", severity="warning")
+        yield finding(pool, "network_profile", message, allowed="only one of the two in a cluster", severity="warning")
 
 
 def _with_nics(program: Program) -> set[str]:

@@ -35,8 +35,8 @@ def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find limits without vCPUs or memory, and limits too low for one machine with a limited accelerator."""
     for resource in BUILT_IN:
         if view.limit(resource) is None:
-            message = f"auto-provisioning has no limit of {resource}, so it creates no pools"
-            yield finding(view, "limits", message, allowed="limits of cpu and memory in addition to accelerators")
+            message = f"auto-provisioning has no limit for {resource}, so it creates no pools"
+            yield finding(view, "limits", message, allowed="limits for cpu and memory in addition to accelerators")
     for limit, machines in view.accelerators():
         smallest = min(machines, key=lambda machine: (machine.chips, machine.vcpus))
         needed = {limit.resource: smallest.chips, "cpu": smallest.vcpus, "memory": smallest.memory_gb}
@@ -51,7 +51,7 @@ def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
     "auto-provisioning-nodes",
     ruleset="auto-provisioning",
     severity="warning",
-    source="the sources of node-scopes, node-account and node-image",
+    source="the sources of the rules node-scopes, node-account and node-image",
 )
 def auto_provisioning_nodes(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find defaults of auto-provisioned pools that are errors in a pool: scopes, service account, and image type."""
@@ -81,7 +81,7 @@ def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
     "auto-provisioning-disk",
     ruleset="auto-provisioning",
     severity="warning",
-    source=f"{_SCHEMA}; {_CA}; that no pool can be made then is inferred",
+    source=f"{_SCHEMA}; {_CA}; it is inferred that GKE then cannot create a pool",
 )
 def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
     """Find a default boot disk that the machines of a limit do not support; GKE may override it (no source)."""
@@ -90,7 +90,7 @@ def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
     kind = view.disk_type or DEFAULT_DISK
     for limit, machines in view.accelerators():
         if not any(kind in machine.boot_disk_types for machine in machines):
-            disk = f"is {kind}" if view.disk_type else f"is not written, which means {kind}"
+            disk = f"is {kind}" if view.disk_type else f"is not set, so it is {kind}"
             allowed = machines[0].boot_disk_types
             message = (
                 f"the disk type of auto-provisioned pools {disk}, which machines with {limit.resource} do not support"
@@ -115,7 +115,7 @@ def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
     region = region_of(view.cluster.location)
     outside = [zone for zone in view.zones if region_of(zone) != region]
     if outside:
-        message = f"{enumeration(outside)} is not in {region}, where the cluster is"
+        message = f"{enumeration(outside)} is not in {region}, the region of the cluster"
         yield finding(view, "zones", message, allowed=f"zones of {region}", severity="error")
         return
     for limit, machines in view.accelerators():
@@ -153,11 +153,11 @@ def auto_provisioning_room(view: AutoProvisioningView, program: Program) -> Iter
         limit = view.limit(resource)
         if limit is not None and amount > limit:
             message = f"the limit of {resource} is {limit:,}, but the declared pools may use {amount:,.0f}"
-            allowed = f"at least {amount:,.0f}, plus the needs of new pools"
+            allowed = f"at least {amount:,.0f}, plus the amount that new pools need"
             yield finding(view, resource, message, allowed=allowed, nearest=f"{amount:.0f}")
 
 
-_TYPES = "compute-class-api 8067eae (2026-08-21), types of cloud.google.com/v1 and what they validate, read 2026-11-21"
+_TYPES = "compute-class-api 8067eae (2026-08-21), types of cloud.google.com/v1 and their validation, read 2026-11-21"
 _DOCS = "GKE docs, about custom ComputeClasses, read 2026-11-21"
 CLASS_LABEL = "cloud.google.com/compute-class"
 BESIDE_POOLS = frozenset({"allocationStrategy", "nodepools", "priorityScore"})
@@ -174,7 +174,7 @@ def compute_class_priority(view: ComputeClassView) -> Iterator[Draft]:
     scores = sum("priorityScore" in priority.written for priority in view.priorities)
     if 0 < scores < len(view.priorities):
         message = f"{scores} of {len(view.priorities)} priorities have a priorityScore"
-        yield finding(view, "priorities", message, allowed="one in each priority, or in none")
+        yield finding(view, "priorities", message, allowed="a priorityScore in every priority, or in none")
 
 
 def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
@@ -190,9 +190,9 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
     if priority.spot and priority.flex_start:
         yield "spot and flexStart exclude each other", "one of the two"
     if (priority.affinity == "Specific") != (priority.reservations > 0):
-        yield "affinity Specific and reservations by name need each other", "both, or None, or AnyBestEffort"
+        yield "affinity Specific and reservations with a name require each other", "both, or None, or AnyBestEffort"
     if priority.wait_seconds is not None and not (priority.tpu or priority.flex_start):
-        yield "GKE waits for capacity only with flex-start VMs and TPU slices", "no capacityCheckWaitTimeSeconds"
+        yield "GKE waits for capacity only for flex-start VMs and TPU slices", "no capacityCheckWaitTimeSeconds"
 
 
 @rule("compute-class-capacity", ruleset="compute-classes", source=f"{_TYPES}; Compute docs")
@@ -224,7 +224,7 @@ def compute_class_reservation(view: ComputeClassView) -> Iterator[Draft]:
     """
     for number, priority in enumerate(view.priorities, 1):
         if priority.affinity == "Specific" and priority.zones:
-            message = f"priority {number}: zones beside reservations by name"
+            message = f"priority {number}: zones cannot be set together with reservations by name"
             allowed = "only reservations.specific[].zones"
             yield finding(view, "priorities", message, allowed=allowed, nearest="reservations.specific[].zones")
         if priority.tpu and priority.affinity in ("AnyBestEffort", "AnyThenFail"):
@@ -247,13 +247,17 @@ def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Dr
             continue
         if pool.node_labels.get(CLASS_LABEL) != view.compute_class:
             label = f"{CLASS_LABEL}: {view.compute_class}"
-            message = f"pool {pool.pool} is in class {view.compute_class}, but its nodes lack the class's label"
+            message = (
+                f"pool {pool.pool} is in class {view.compute_class}, but its nodes do not have the label of the class"
+            )
             yield finding(
                 pool, "node_labels", message, allowed=f"{label}, and a taint with the same key and value", nearest=label
             )
         if pool.queued:
-            message = f"nodes of pool {pool.pool} are added by ProvisioningRequests only, never for a compute class"
-            yield finding(pool, "queued", message, allowed="flex-start, in a class", nearest="flex-start")
+            message = f"only ProvisioningRequests add nodes to pool {pool.pool}, a compute class never does"
+            yield finding(
+                pool, "queued", message, allowed="flex-start, if the pool is in a class", nearest="flex-start"
+            )
 
 
 @rule("compute-class-floor", ruleset="compute-classes", across=True, source=_DOCS)
@@ -276,7 +280,7 @@ def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Dr
     "compute-class-limits",
     ruleset="compute-classes",
     across=True,
-    source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; that a class without limits needs some is ours",
+    source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; our own rule is that a class needs limits",
 )
 def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[Draft]:
     """Find a class that creates pools in a cluster that has no limit for their accelerator.
@@ -290,10 +294,10 @@ def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[D
     accelerators = {row.accelerator for row in view.priorities if row.accelerator and not row.node_pools}
     for accelerator in sorted(accelerators):
         if limits is None:
-            message = f"nothing limits how many {accelerator} GKE may add for class {view.compute_class}"
+            message = f"there is no limit for the {accelerator} that GKE may add for class {view.compute_class}"
         elif limits.limit(accelerator) is None:
             message = (
-                f"auto-provisioning has no limit of {accelerator}, so GKE adds none for class {view.compute_class}"
+                f"auto-provisioning has no limit for {accelerator}, so GKE adds none for class {view.compute_class}"
             )
         else:
             continue

@@ -63,7 +63,9 @@ def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
 def alpha_cluster(cluster: ClusterView) -> Iterator[Draft]:
     """Find an alpha cluster in a release channel. GKE does not upgrade it and deletes it after 30 days."""
     if cluster.alpha and cluster.release_channel not in (None, "UNSPECIFIED"):
-        message = f"an alpha cluster cannot be in release channel {cluster.release_channel}, and ends after 30 days"
+        message = (
+            f"an alpha cluster cannot be in release channel {cluster.release_channel}, and GKE deletes it after 30 days"
+        )
         yield finding(cluster, "alpha", message, allowed="no release channel, or no alpha features")
 
 
@@ -77,7 +79,7 @@ def cluster_needs(cluster: ClusterView) -> Iterator[Draft]:
     """Find cluster features that are enabled without another feature that they require (unverified)."""
     has_gateway = cluster.gateway not in (None, "CHANNEL_DISABLED")
     if cluster.networking_mode == ROUTES and (has_gateway or cluster.pods_range):
-        message = "a routes-based cluster has neither secondary ranges of pods nor the Gateway API"
+        message = "a routes-based cluster supports neither a secondary range for pods nor the Gateway API"
         yield finding(cluster, "networking_mode", message, allowed="VPC_NATIVE", nearest="VPC_NATIVE")
     if cluster.fuse_driver and not cluster.workload_pool and not cluster.autopilot:
         message = "the Cloud Storage FUSE driver needs Workload Identity Federation"
@@ -99,7 +101,7 @@ def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
         written = getattr(cluster, field)
         if written != required and (field == "datapath" or written is not None):
             title = field.replace("_", " ")
-            message = f"multi-networking needs {title} {required}, but it is {written or 'not written'}"
+            message = f"multi-networking needs {title} {required}, but it is {written or 'not set'}"
             yield finding(cluster, field, message, allowed=required, nearest=required)
 
 
@@ -121,7 +123,13 @@ def default_pool(cluster: ClusterView) -> Iterator[Draft]:
         )
     elif cluster.node_version != cluster.version:
         message = f"node_version is {cluster.node_version}, but min_master_version is {cluster.version}"
-        yield finding(cluster, "node_version", message, allowed="the same at creation", nearest=cluster.version)
+        yield finding(
+            cluster,
+            "node_version",
+            message,
+            allowed="the same version when the cluster is created",
+            nearest=cluster.version,
+        )
 
 
 @rule("default-max-pods", ruleset="clusters", source=PODS_SOURCE)
@@ -131,7 +139,7 @@ def default_max_pods(cluster: ClusterView) -> Iterator[Draft]:
     if pods is None:
         return
     if cluster.networking_mode == ROUTES:
-        message = "pods per node are set, but the cluster is not VPC-native"
+        message = "max_pods_per_node is set, but the cluster is not VPC-native"
         yield finding(cluster, "max_pods", message, allowed="networking_mode VPC_NATIVE", nearest="VPC_NATIVE")
     yield from pods_beyond(cluster, pods)
 
@@ -149,11 +157,11 @@ def surge_beyond(view: View, surge: int | None, unavailable: int | None) -> Iter
     """Find surge upgrade settings, the view's ``max_surge`` and ``max_unavailable``, that GKE refuses."""
     together = (surge or 0) + (unavailable or 0)
     if surge == 0 and not unavailable:
-        message = "surge upgrades may neither add a node nor take one down"
+        message = "max_surge and max_unavailable are both 0, so upgrades cannot replace any node"
         allowed = "a sum of max_surge and max_unavailable above 0"
         yield finding(view, "max_unavailable", message, allowed=allowed, nearest=1)
     elif together > MOST_UPGRADED:
-        message = f"surge upgrades affect {together} nodes at once"
+        message = f"surge upgrades affect {together} nodes at the same time"
         allowed = f"a sum of max_surge and max_unavailable of at most {MOST_UPGRADED}"
         nearest = max(0, MOST_UPGRADED - (unavailable or 0))
         yield finding(view, "max_surge", message, allowed=allowed, nearest=nearest)
@@ -223,7 +231,8 @@ def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
     """Find inline pools in a cluster that also has NodePool resources. Each update would undo the other."""
     if cluster.inline_pools and not all(isinstance(pool, InlinePoolView) for pool in pools_of(cluster, program)):
         message = (
-            f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, and others as NodePool resources"
+            f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, but other pools as NodePool "
+            f"resources"
         )
         yield finding(cluster, "inline_pools", message, allowed="only NodePool resources")
 
@@ -245,7 +254,7 @@ def routes_max_pods(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         return
     for pool in pools_of(cluster, program):
         if pool.max_pods is not None:
-            message = f"pods per node are set, but cluster {cluster.name} is not VPC-native"
+            message = f"max_pods_per_node is set, but cluster {cluster.name} is not VPC-native"
             yield finding(pool, "max_pods", message, allowed="a VPC-native cluster, or no max_pods_per_node")
 
 
@@ -305,10 +314,21 @@ def narrow_scopes(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
     """Yield a draft if the OAuth scopes of nodes do not allow writing to storage."""
     if WRITING_SCOPES.isdisjoint(pool.scopes):
         if pool.scopes:
-            message = "OAuth scopes do not let pods write to Cloud Storage; a later change replaces the pool"
+            message = (
+                "the OAuth scopes do not allow pods to write to Cloud Storage; changing them later replaces the pool"
+            )
         else:
-            message = "OAuth scopes are not written: the default only reads storage; a later change replaces the pool"
-        yield finding(pool, "scopes", message, allowed=f"{CLOUD_PLATFORM}, and roles by IAM", nearest=CLOUD_PLATFORM)
+            message = (
+                "the OAuth scopes are not set, and the default scopes can only read storage; changing them later "
+                "replaces the pool"
+            )
+        yield finding(
+            pool,
+            "scopes",
+            message,
+            allowed=f"{CLOUD_PLATFORM}, with access controlled by IAM roles",
+            nearest=CLOUD_PLATFORM,
+        )
 
 
 @rule(
@@ -326,7 +346,9 @@ def default_account(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft
     """Yield a draft if nodes run as the default Compute Engine service account."""
     if pool.service_account in (None, "", "default"):
         message = "the nodes run as the default Compute account, which may be disabled or without roles"
-        yield finding(pool, "service_account", message, allowed="an account for nodes, with its roles")
+        yield finding(
+            pool, "service_account", message, allowed="a service account for nodes, with the roles that nodes need"
+        )
 
 
 @rule(
@@ -345,7 +367,13 @@ def node_account_roles(account: AccountView, program: Program) -> Iterator[Draft
     missing = [role for role in NODE_ROLES if role not in roles]
     if missing and not roles & BROAD_ROLES:
         message = f"account {account.name} runs nodes without {' and '.join(missing)}"
-        yield finding(account, "email", message, allowed="both roles, before the first pool", nearest=missing[0])
+        yield finding(
+            account,
+            "email",
+            message,
+            allowed="both roles, granted before the first pool is created",
+            nearest=missing[0],
+        )
 
 
 def _node_accounts(program: Program) -> set[str | None]:

@@ -14,7 +14,7 @@ from training_platform.views.cluster import AutoProvisioningView, ClusterView, R
 from training_platform.views.node_pool import NodePoolView
 from training_platform.views.whole_stack import Program
 
-_LIMITS = "GKE docs, quotas and limits, copies of 2025; that newer versions take 65,000 nodes is (unverified)"
+_LIMITS = "GKE docs, quotas and limits, copies of 2025; newer versions support 65,000 nodes (unverified)"
 LONGEST_WAIT = 7 * 24 * 3600  # seconds
 NODES_BY_DEFAULT = 5_000
 MOST_NODES = 15_000
@@ -37,14 +37,14 @@ def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
     zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
     total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
     if zonal and total:
-        message = "autoscaling has limits per zone and limits over all zones"
+        message = "autoscaling has both limits for each zone and limits for all zones together"
         yield finding(pool, total[0], message, allowed="one of the two pairs", nearest="the pair per zone")
     if pool.node_count is not None and pool.initial_nodes:  # the provider treats 0 as not written
         message = f"node_count is {pool.node_count} together with initial_node_count {pool.initial_nodes}"
         yield finding(pool, "node_count", message, allowed="one of the two", nearest="initial_node_count")
     if pool.node_count is not None and (zonal or total):
-        message = "node_count is set together with autoscaling: each deployment would undo what the autoscaler did"
-        allowed = "initial_node_count, with its changes ignored"
+        message = "node_count is set together with autoscaling: each deployment would undo the autoscaler's changes"
+        allowed = "initial_node_count, listed in ignore_changes"
         yield finding(pool, "node_count", message, allowed=allowed, nearest="initial_node_count", severity="warning")
 
 
@@ -90,7 +90,7 @@ def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
         message = f"its pools may have {nodes:,} VMs, but GKE documents a limit of {MOST_NODES:,}"
         yield finding(cluster, "cluster", message, allowed=f"at most {MOST_NODES:,}, or several clusters")
     else:
-        message = f"its pools may have {nodes:,} VMs: above {NODES_BY_DEFAULT:,}, Google has to raise the limit"
+        message = f"its pools may have {nodes:,} VMs: for more than {NODES_BY_DEFAULT:,}, Google has to raise the limit"
         yield finding(cluster, "cluster", message, allowed="a regional cluster, and a limit that Google has raised")
 
 
@@ -113,7 +113,7 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
     """
     share = pool.batch_share
     if share is not None and not 0 < share <= 1 and not (share == 0 and pool.batch_nodes):
-        message = f"a batch is {share:g} of the pool's nodes"
+        message = f"a batch is the fraction {share:g} of the pool's nodes"
         yield finding(pool, "batch_share", message, allowed="more than 0, at most 1", nearest=1 if share > 1 else None)
     for field, when in (
         ("drain_wait_seconds", "before nodes are drained"),
@@ -129,7 +129,10 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
                 severity=severity,
             )  # fmt: skip
     if pool.blue_green and pool.upgrade_strategy != "BLUE_GREEN":  # that this has no effect is (inferred)
-        message = f"the strategy is {pool.upgrade_strategy or 'SURGE by default'}, which has no blue-green settings"
+        message = (
+            f"the strategy is {pool.upgrade_strategy or 'SURGE by default'}, for which blue-green settings have no "
+            f"effect"
+        )
         yield finding(pool, "blue_green", message, allowed="BLUE_GREEN", nearest="BLUE_GREEN", severity="warning")
     if pool.autoscaled_rollout and not pool.autoscales:  # (inferred)
         message = "the rollout is autoscaled, but the pool does not autoscale"
@@ -154,10 +157,10 @@ def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
     if pool.capacity != "reservation" or pool.hosts > 1:
         return
     if pool.upgrade_strategy == "BLUE_GREEN":
-        message = f"blue-green upgrades need room for {2 * pool.most_vms} {machine.name} in the reservation"
+        message = f"blue-green upgrades need {2 * pool.most_vms} {machine.name} in the reservation"
         yield finding(pool, "upgrade_strategy", message, allowed="surge without extra VMs", nearest="surge")
     elif pool.max_surge:
-        message = f"upgrades take {pool.max_surge} {machine.name} beyond the pool's maximum from the reservation"
+        message = f"upgrades need {pool.max_surge} {machine.name} of the reservation in addition to the pool's maximum"
         yield finding(pool, "max_surge", message, allowed="0", nearest=0)
 
 
@@ -170,7 +173,7 @@ def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
 def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     """Find surge settings on a multi-host slice, whose hosts GKE always recreates together."""
     if pool.hosts > 1 and pool.max_surge:
-        message = f"GKE recreates the {pool.hosts} hosts of a slice together, whatever max_surge says"
+        message = f"GKE always recreates the {pool.hosts} hosts of a slice together, so max_surge has no effect"
         yield finding(pool, "max_surge", message, allowed="0, and checkpoints before upgrades", nearest=0)
 
 
@@ -187,7 +190,7 @@ def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
     machine = pool.machine
     scarce = machine is not None and machine.accelerator is not None
     if scarce or pool.pool is not None:
-        why = "capacity for both" if scarce else "a second pool of that name"
+        why = "capacity for both" if scarce else "room for a second pool of that name"
         message = f"the replacement would be created before the old pool is deleted, but there is no {why}"
         yield finding(
             pool, "replaced_first", message, allowed="delete_before_replace", nearest="delete_before_replace=True"
@@ -229,8 +232,8 @@ def system_pool_shared(cluster: ClusterView, program: Program) -> Iterator[Draft
     system = [pool for pool in pools_of(cluster, program) if pool.pool == SYSTEM_NAME]
     if not program.production or not system or SYSTEM_TAINT[0] in {taint.key for taint in system[0].taints}:
         return
-    message = f"pods of teams that request no TPUs or GPUs run beside the controllers of {cluster.name}"
-    allowed = "a pool for such pods, and a taint against them on the system pool"
+    message = f"pods of teams that request no TPUs or GPUs run on the same nodes as the controllers of {cluster.name}"
+    allowed = "a pool for these pods, and a taint on the system pool that keeps them away"
     nearest = "cpu_pools: {general: {max_nodes: 2}}" if cluster.origin else f"the taint {SYSTEM_TAINT[0]}"
     yield finding(cluster, "remove_default_pool", message, allowed=allowed, nearest=nearest)
 
@@ -303,7 +306,7 @@ def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
         message = f"{machine.name} with flex-start does not support compact placement"
         yield finding(pool, "placement_type", message, allowed="no placement policy")
     elif pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.policy:
-        message = "GKE creates a placement policy for the pool, and VMs with it do not consume the reservation"
+        message = "GKE creates a placement policy for the pool, and VMs with that policy do not consume the reservation"
         allowed = "no placement policy: the reservation places the VMs"
         yield finding(pool, "placement_type", message, allowed=allowed, severity="warning")
 
@@ -331,7 +334,7 @@ def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     hosts = gpus // machine.chips
     if pool.most_vms != hosts:
         message = f"{pool.most_vms} {machine.name} do not fill an NVLink domain of {machine.nvlink_domain}"
-        yield finding(pool, "max_nodes", message, allowed=f"{hosts} in each pool", nearest=hosts)
+        yield finding(pool, "max_nodes", message, allowed=f"{hosts} VMs in each pool", nearest=hosts)
 
 
 @rule(
@@ -364,7 +367,7 @@ def resource_policy(policy: ResourcePolicyView) -> Iterator[Draft]:
             message = f"a workload policy of type {policy.workload_type} does not support {field.replace('_', ' ')}"
             yield finding(policy, field, message, allowed=f"type {HIGH_THROUGHPUT}", nearest=HIGH_THROUGHPUT)
     if policy.max_distance is not None and policy.gpu_topology:
-        message = "distance and GPU topology of a group exclude each other"
+        message = "the distance and the GPU topology of a group placement exclude each other"
         yield finding(policy, "max_distance", message, allowed="one of the two")
 
 

@@ -24,8 +24,8 @@ from training_platform.views.whole_stack import Program
 
 _SCHEMA = "terraform-provider-google-beta 93c65b2, node_config.go, read 2026-08-21"
 _SYSCTLS = (
-    "compute-class-api 8067eae, sysctls of a class's nodes, read 2026-11-21; GKE docs, node system configuration, have "
-    "the same bounds of pools (general knowledge, not read)"
+    "compute-class-api 8067eae, sysctls of a class's nodes, read 2026-11-21; GKE docs, node system configuration, "
+    "give the same limits for pools (general knowledge, not read)"
 )
 _CA = "GKE cluster-autoscaler 7d25050, read 2026-08-21"
 COS = "COS_CONTAINERD"
@@ -105,7 +105,7 @@ def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
     max_gib = machine.memory_gb * share
     if pages_gib > max_gib:
         field = "huge_pages_1g" if pool.huge_pages_1g else "huge_pages_2m"
-        message = f"huge pages take {pages_gib:g} GiB, but {machine.name} has {machine.memory_gb:g} GB of memory"
+        message = f"huge pages need {pages_gib:g} GiB, but {machine.name} has {machine.memory_gb:g} GB of memory"
         severity: Severity | None = None if pages_gib > machine.memory_gb else "warning"
         yield finding(pool, field, message, allowed=f"at most {share:.0%} of it, {max_gib:g} GiB", severity=severity)
 
@@ -194,12 +194,13 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     for key, value in pool.node_labels.items():
         prefix = key.partition("/")[0] if "/" in key else ""
         if prefix in RESERVED or prefix.endswith(_BELOW_RESERVED):
-            yield finding(pool, "node_labels", f"label {key} is reserved by Kubernetes", allowed="a prefix of your own")
+            yield finding(pool, "node_labels", f"label {key} is reserved by Kubernetes", allowed="your own prefix")
         elif prefix == "cloud.google.com" and key not in OURS:
             message = (
-                f"GKE sets label {key} itself: it would be refused, or show as a change in every preview (inferred)"
+                f"GKE sets label {key} itself: GKE would refuse this label, or every preview would show it as a "
+                f"change (inferred)"
             )
-            yield finding(pool, "node_labels", message, allowed="a prefix of your own", severity="warning")
+            yield finding(pool, "node_labels", message, allowed="your own prefix", severity="warning")
         if not _LABEL_VALUE.fullmatch(value):
             message = f"label {key} has the value {value!r}"
             allowed = f"at most {LABEL_VALUE} letters, digits, -, _ and ., with a letter or digit at both ends"
@@ -212,7 +213,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     ruleset="nodes",
     when="taints",
     owner="kubernetes",
-    source="Kubernetes API, validation of a node's taints: unique by key and effect (general knowledge)",
+    source="Kubernetes API, validation of a node's taints: key and effect together are unique (general knowledge)",
 )
 def node_taints(pool: NodePoolView) -> Iterator[Draft]:
     """Find a duplicate taint, such as one that repeats the taint that GKE adds to every GPU pool."""
@@ -258,8 +259,8 @@ _GPUS_OF_TWO_SOCKETS = 8
     when="numa_policy",
     owner="house",
     severity="warning",
-    source="Kubernetes docs, topology manager; pytorch/ci-infra #696, of machines with 4 of 8 GPUs on each socket; of "
-    "Google's machines with 8 GPUs it is inferred",
+    source="Kubernetes docs, topology manager; pytorch/ci-infra #696, about machines with 4 of 8 GPUs on each "
+    "socket; inferred for Google's machines with 8 GPUs",
 )
 def numa_policy(pool: NodePoolView) -> Iterator[Draft]:
     """Find a kubelet that refuses pods on both sockets of a VM, which includes all pods with over half of its GPUs."""
@@ -269,7 +270,8 @@ def numa_policy(pool: NodePoolView) -> Iterator[Draft]:
     if machine is not None and machine.kind == "gpu" and machine.chips >= _GPUS_OF_TWO_SOCKETS:
         message = (
             f"the kubelet refuses pods with more than {machine.chips // _SOCKETS} of the {machine.chips} GPUs, and "
-            "pods for which no socket has enough: they fail with TopologyAffinityError after Kueue admitted them"
+            f"pods for which no socket has enough GPUs: these pods fail with TopologyAffinityError after Kueue has "
+            f"admitted them"
         )
         yield finding(pool, "numa_policy", message, allowed="best-effort, restricted, none", nearest="best-effort")
 
@@ -283,7 +285,7 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
     "machine-type-known",
     ruleset="machines",
     severity="warning",
-    source="the catalogue: what is not in it can be neither counted nor checked",
+    source="the catalogue: a machine type that is not in it can be neither counted nor checked",
 )
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
     """Find a node pool without a machine type, or with one that is not in the catalogue.
@@ -339,7 +341,7 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
         allowed = f"zones of {region}"
     else:
         offered = [zone for zone in machine.zones if region_of(zone) == region]
-        allowed = enumeration(offered) or f"no zone of {region}, as far as we know"
+        allowed = enumeration(offered) or f"no known zone of {region}"
         nearest = next(iter(sorted(offered)), None)
         if not offered and machine.zones:
             allowed += f"; {where_offered(machine, region)}"
@@ -349,7 +351,7 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
         )
         yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
     for zone in outside:
-        message = f"{zone} is not in {region}, where the cluster is"
+        message = f"{zone} is not in {region}, the region of the cluster"
         yield finding(pool, "zones", message, allowed=allowed, nearest=nearest)
 
 
@@ -373,7 +375,8 @@ def where_offered(machine: MachineType, region: str) -> str:
     severity="warning",
     across=True,
     owner="house",
-    source="house rule: images of 10 to 20 GB start at once; GKE docs, image streaming, limitations, read 2026-11-23",
+    source="house rule: containers with images of 10 to 20 GB start at once; GKE docs, image streaming, limitations, "
+    "read 2026-11-23",
 )
 def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Draft]:
     """Find an image repository in another region than the nodes, which then pull whole images instead of streaming."""
@@ -390,7 +393,8 @@ def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Dr
         )
         yield finding(
             repository, "location",
-            f"is {repository.location}: nodes in {enumeration(far)} cannot stream its images, and pull them whole",
-            allowed=f"their region or multi-region; beside a repository that exists, caches: [{', '.join(caches)}]",
+            f"is {repository.location}: nodes in {enumeration(far)} cannot stream its images, so they pull whole "
+            f"images",
+            allowed=f"their region or multi-region; for an existing repository, caches: [{', '.join(caches)}]",
             nearest=whole or f"{repository.location}, with caches: [{', '.join(caches)}]",
         )  # fmt: skip

@@ -42,7 +42,7 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
     spot = pool.capacity == "spot"
     accepted = ("NO_RESERVATION", None) if spot else ("NO_RESERVATION",)
     if pool.capacity in ("spot", "flex-start") and affinity not in accepted:
-        message = f"{pool.capacity} VMs cannot use reservations, but the affinity is {affinity or 'not written'}"
+        message = f"{pool.capacity} VMs cannot use reservations, but the affinity is {affinity or 'not set'}"
         severity: Severity | None = "warning" if spot and affinity == "ANY_RESERVATION" else None
         yield finding(
             pool, "consume_reservation", message, allowed="NO_RESERVATION", nearest="NO_RESERVATION", severity=severity
@@ -53,10 +53,12 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
 def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     """Find affinity to a specific reservation without its name, or (inferred, a warning) with several names."""
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
-        yield finding(pool, "reservation", "is missing: SPECIFIC_RESERVATION needs it", allowed="its name")
+        yield finding(
+            pool, "reservation", "is missing: SPECIFIC_RESERVATION needs a reservation's name", allowed="its name"
+        )
     elif pool.reservations > 1:
-        message = f"{pool.reservations} reservations are named, but a pool consumes one"
-        allowed = "one name; a pool for each reservation"
+        message = f"{pool.reservations} reservations are named, but a pool can consume only one"
+        allowed = "one name; use a separate pool for each reservation"
         yield finding(pool, "reservations", message, allowed=allowed, nearest=pool.reservation, severity="warning")
 
 
@@ -64,14 +66,17 @@ def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     "tpu-reservation-name",
     ruleset="consumption",
     severity="warning",
-    source="GKE cluster-autoscaler 7d25050, reservation matcher, of pools that GKE makes; of others it is inferred",
+    source="GKE cluster-autoscaler 7d25050, reservation matcher, for pools that GKE creates; inferred for other pools",
 )
 def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
     """Find TPUs with affinity to any reservation. TPUs are known to use a reservation only by name."""
     machine = pool.machine
     if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
-        message = f"{machine.name} consumes a reservation only by name: its slices would be created on demand, or never"
-        allowed = "the reservation's name, or capacity on-demand without one"
+        message = (
+            f"{machine.name} consumes a reservation only by name: its slices would be on-demand, or would never be "
+            f"created"
+        )
+        allowed = "the reservation's name, or capacity on-demand without a reservation"
         yield finding(pool, "reservation", message, allowed=allowed, nearest="the reservation's name")
 
 
@@ -81,7 +86,7 @@ def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
     if pool.capacity != "flex-start":
         return
     if not pool.autoscales:
-        yield finding(pool, "max_nodes", "flex-start pools have to autoscale", allowed="autoscaling from 0")
+        yield finding(pool, "max_nodes", "flex-start pools must use autoscaling", allowed="autoscaling from 0")
     for field in ("initial_nodes", "node_count", "min_nodes", "total_min_nodes"):
         count = getattr(pool, field)
         if count:
@@ -120,12 +125,12 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
     when="max_run_seconds",
     severity="warning",
     owner="house",
-    source="house rule: who pays for VMs on demand decides when they stop; GKE cluster-autoscaler 7d25050",
+    source="house rule: the person who pays for on-demand VMs decides when they stop; GKE cluster-autoscaler 7d25050",
 )
 def max_run_on_demand(pool: NodePoolView) -> Iterator[Draft]:
     """Find on-demand or reserved VMs with a maximum run duration, which deletes them with the jobs on them."""
     if pool.max_run_seconds and not pool.flex_start and not pool.queued and not pool.spot:
-        message = f"each VM is deleted {pool.max_run_seconds:,} seconds after its start, whatever runs on it"
+        message = f"each VM is deleted {pool.max_run_seconds:,} seconds after its start, even if a job runs on it"
         yield finding(pool, "max_run_seconds", message, allowed="none, or flex-start")
 
 
@@ -179,7 +184,7 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     """Find a provisioning model that Google enables for a project only on request."""
     machine = pool.machine
     if machine is not None and pool.capacity in machine.allowlisted:
-        message = f"{machine.name} with {pool.capacity} is only for projects that Google has granted access"
+        message = f"{machine.name} with {pool.capacity} is available only to projects that have got access from Google"
         open_to_all = [capacity for capacity in machine.capacities if capacity not in machine.allowlisted]
         yield finding(pool, "capacity", message, allowed=", ".join(open_to_all), nearest=next(iter(open_to_all), None))
 
@@ -193,12 +198,12 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
 def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     """Find upgrade settings of a flex-start pool. GKE overwrites them, so every preview shows a difference."""
     if pool.capacity == "flex-start" and pool.upgrades and "upgradeSettings" not in (pool.ignored or ()):
-        message = "GKE sets its own upgrade settings on flex-start pools, and each preview would show them as a change"
+        message = "GKE sets its own upgrade settings on flex-start pools, so every preview would show a change"
         allowed = "no upgrade_settings"
         nearest = 'ignore_changes=["upgradeSettings"]'
         if pool.origin:
             allowed = "auto_repair and auto_upgrade"
-            nearest = "leave strategy, max_surge and max_unavailable out"
+            nearest = "leave out strategy, max_surge and max_unavailable"
         yield finding(pool, "upgrades", message, allowed=allowed, nearest=nearest)
 
 
@@ -232,8 +237,8 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
             allowed = "{name: RESERVATION, block: BLOCK, sub_block: SUB_BLOCK}"
         yield finding(pool, "reservation_path", message, allowed=allowed)
     elif "/reservationBlocks/" in path and not pool.zones:
-        message = "a block of a reservation is in one zone, but the pool names none"
-        yield finding(pool, "zones", message, allowed="the reservation's zone, written out")
+        message = "a block of a reservation is in one zone, but the pool names no zone"
+        yield finding(pool, "zones", message, allowed="the zone of the reservation")
 
 
 @rule(
@@ -246,8 +251,14 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
 def host_maintenance(pool: NodePoolView) -> Iterator[Draft]:
     """Find periodic host maintenance on VMs that are not reserved. Reports disagree on what fails."""
     if pool.maintenance == "PERIODIC" and pool.capacity != "reservation":
-        message = f"periodic host maintenance on {pool.capacity} VMs is reported to end in a scheduling error"
-        yield finding(pool, "maintenance", message, allowed="none, unless the reservation has it", nearest="AS_NEEDED")
+        message = f"periodic host maintenance on {pool.capacity} VMs is reported to cause a scheduling error"
+        yield finding(
+            pool,
+            "maintenance",
+            message,
+            allowed="none, unless the reservation has periodic maintenance",
+            nearest="AS_NEEDED",
+        )
 
 
 _TOOLKIT_POOL = "Cluster Toolkit v1.95.0, gke-node-pool, read 2026-06-25"
@@ -298,7 +309,7 @@ def reservation_room(reservation: ReservationView, program: Program) -> Iterator
     for pool in pools:
         surge = pool.max_surge if pool.upgrades else SURGE_BY_DEFAULT
         if (SURGE_BY_DEFAULT if surge is None else surge) and pool.hosts == 1:
-            message = f"reservation {reservation.name} has no VM beyond the pool's, but upgrades need one more"
+            message = f"reservation {reservation.name} has exactly the VMs of the pool, but upgrades need one more"
             yield finding(pool, "max_surge", message, allowed="max_surge 0, max_unavailable 1", nearest="max_surge=0")
 
 
@@ -306,13 +317,14 @@ def reservation_room(reservation: ReservationView, program: Program) -> Iterator
     "reservation-blocks",
     ruleset="reservations",
     severity="warning",
-    source="Cluster Toolkit v1.95.0: block labels of A3 High, A3 Mega, A3 Ultra, A4 and A4X; for others none was read",
+    source="Cluster Toolkit v1.95.0: block labels of A3 High, A3 Mega, A3 Ultra, A4 and A4X; no source was read for "
+    "other machine types",
 )
 def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
     """Find a reservation block for machines whose reservations are not known to have blocks."""
     machine = pool.machine
     if machine is not None and not has_blocks(machine) and "/reservationBlocks/" in (pool.reservation_path or ""):
-        message = f"reservations of {machine.name} are not known to have blocks"
+        message = f"it is not known whether reservations of {machine.name} have blocks"
         yield finding(pool, "reservation_path", message, allowed="the reservation without a block")
 
 
@@ -327,7 +339,7 @@ def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:
     opens = pool.node_labels.get(RESERVED_LABELS[0])
     min_vms = pool.total_min_nodes or pool.min_nodes or 0
     if opens and min_vms:
-        message = f"the reservation opens on {opens}, but {min_vms:,} VMs are needed at once"
+        message = f"the reservation opens on {opens}, but the pool needs {min_vms:,} VMs immediately"
         yield finding(pool, "min_nodes", message, allowed="0 until it is open", nearest=0)
 
 

@@ -136,10 +136,17 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     """Find an exact GKE version in a release channel, which removes the version after some weeks."""
     version = parse(cluster.version)
     if version and len(version) == FULL and cluster.release_channel not in (None, "UNSPECIFIED"):
-        message = f"{cluster.version} can be created only as long as channel {cluster.release_channel} offers it"
+        message = (
+            f"clusters with {cluster.version} can be created only as long as channel {cluster.release_channel} "
+            f"offers this version"
+        )
         prefix = f"{version[0]}.{version[1]}"
         yield finding(
-            cluster, "version", message, allowed="a minor version, or one that the channel offers", nearest=prefix
+            cluster,
+            "version",
+            message,
+            allowed="a minor version, or a patch version that the channel offers",
+            nearest=prefix,
         )
 
 
@@ -148,7 +155,7 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     ruleset="versions",
     across=True,
     severity="warning",
-    source="GKE release notes, available minor versions by channel, copy with 1.37 in Rapid, read 2026-11-22",
+    source="GKE release notes, available minor versions of each channel, a copy with 1.37 in Rapid, read 2026-11-22",
 )
 def version_offered(cluster: ClusterView) -> Iterator[Draft]:
     """Find a GKE version that is not offered for new clusters or that is newer than all versions in this table.
@@ -163,7 +170,7 @@ def version_offered(cluster: ClusterView) -> Iterator[Draft]:
         message = f"channel {cluster.release_channel} may not offer {cluster.version}, which was in Rapid on 2026-11-22"
         yield finding(
             cluster, "version", message, allowed="the channel RAPID, or an earlier version", severity="note",
-            unjudged="version by what its channel offers",
+            unjudged="version that the channel may not offer",
         )  # fmt: skip
     oldest = _oldest_offered(cluster)
     if below(cluster.version, oldest):
@@ -176,7 +183,7 @@ def version_offered(cluster: ClusterView) -> Iterator[Draft]:
     ruleset="versions",
     when="version",
     across=True,
-    source="general knowledge of Kubernetes' version skew; two minor versions are (unverified)",
+    source="general knowledge of Kubernetes' version skew; the limit of two minor versions is (unverified)",
 )
 def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     """Find nodes that are newer than their control plane, or (a warning, as no source was read) far older."""
@@ -186,10 +193,13 @@ def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     if cluster is None or nodes is None:
         return
     if control is None:
-        message = f"version {pool.version} is not compared: the release channel decides the control plane's"
+        message = (
+            f"version {pool.version} is not compared, because the release channel determines the control plane's "
+            f"version"
+        )
         yield finding(
-            pool, "version", message, allowed="a version of the cluster", severity="note",
-            unjudged="version that the release channel decides",
+            pool, "version", message, allowed="a version for the cluster", severity="note",
+            unjudged="version that the release channel determines",
         )  # fmt: skip
         return
     width = min(len(nodes), len(control))
@@ -235,7 +245,8 @@ def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     ruleset="charts",
     owner="documents",
     across=True,
-    source="release notes and go.mod of each: training_platform/catalog/data/software.yaml, releases, read 2026-11-23",
+    source="release notes and go.mod of each chart: training_platform/catalog/data/software.yaml, releases, read "
+    "2026-11-23",
 )
 def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]:
     """Find a chart or a cluster whose version is incompatible with a chart in the same cluster."""
@@ -266,11 +277,11 @@ def _floor(view: View, version: str | None, floor: str, subject: str, cluster: C
         message = f"{subject} needs GKE {floor}, but the version is {version}"
         yield finding(view, "version", message, allowed=f"{floor} or later", nearest=floor, severity=severity)
     elif version is None and cluster is not None and below(_oldest_offered(cluster), floor):
-        message = f"{subject} needs GKE {floor}, and the release channel decides the version"
+        message = f"{subject} needs GKE {floor}, but the release channel determines the version"
         minor = ".".join(floor.split(".")[:2])
         yield finding(
-            view, "version", message, allowed=f"a version of the cluster, {minor} or later", nearest=minor,
-            severity="note", unjudged="version that the release channel decides",
+            view, "version", message, allowed=f"a version for the cluster, {minor} or later", nearest=minor,
+            severity="note", unjudged="version that the release channel determines",
         )  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def jobset_names(view: ObjectView) -> Iterator[Draft]:
         length += len(str(max((pods or 1) - 1, 0))) + 9
         if length > _LONGEST:
             message = f"pods of job {job} of JobSet {name} would have names of {length} characters"
-            allowed = f"{_LONGEST - length + len(name) + len(job)} characters in both names together"
+            allowed = f"at most {_LONGEST - length + len(name) + len(job)} characters in the two names together"
             longer = f"spec.replicatedJobs[{index}].name" if len(job) > len(name) else "metadata.name"
             yield finding(view, longer, message, allowed=allowed)
 
@@ -141,7 +141,7 @@ def jobset_size(view: ObjectView) -> Iterator[Draft]:
         parallelism = integer(block(row, "template", "spec"), "parallelism") or 1
         replicas = integer(row, "replicas") or 1
         if parallelism * replicas > _MOST_PODS:
-            message = f"{replicas} replicas of {parallelism} pods at a time are too many"
+            message = f"{replicas} replicas of {parallelism} pods are too many"
             path = f"spec.replicatedJobs[{index}].replicas"
             yield finding(
                 view,
@@ -179,7 +179,7 @@ def jobset_references(view: ObjectView) -> Iterator[Draft]:
             earlier_jobs = [string(earlier, "name") for _, earlier in entries(spec, "replicatedJobs")[:index]]
             if string(dependency, "name") not in earlier_jobs:
                 allowed = ", ".join(filter(None, earlier_jobs)) or "none for the first job"
-                yield finding(view, path, f"no job {string(dependency, 'name')} comes before this one", allowed=allowed)
+                yield finding(view, path, f"no job {string(dependency, 'name')} precedes this job", allowed=allowed)
 
 
 @object_rule("jobset-coordinator", JOB_SET, ruleset="jobsets", source=_ASKED)
@@ -271,7 +271,7 @@ def lws_rollout(view: ObjectView) -> Iterator[Draft]:
     if replicas and surge in (0, "0%") and none_unavailable:
         path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable"
         message = f"is {unavailable} of {replicas} with maxSurge {surge}"
-        yield finding(view, path, message, allowed="at least 1 in one of the two", nearest="1")
+        yield finding(view, path, message, allowed="at least 1 for one of the two", nearest="1")
 
 
 _TPU: Final = "google.com/tpu"
@@ -305,7 +305,7 @@ def tpu_job_chips(view: ObjectView) -> Iterator[Draft]:
             continue
         if requested > sizes[-1]:
             allowed = ", ".join(map(str, sizes))
-            message = f"a pod requests {requested} chips, but a VM of {kind} with topology {topology} has fewer"
+            message = f"a pod requests {requested} chips, but VMs of {kind} with topology {topology} have fewer"
             yield finding(
                 view, f"{job_path}.template.spec.containers", message, allowed=allowed, nearest=str(sizes[-1])
             )
@@ -314,7 +314,7 @@ def tpu_job_chips(view: ObjectView) -> Iterator[Draft]:
             for name in ("parallelism", "completions"):
                 pods = integer(job, name)
                 if pods is not None and pods % hosts:
-                    message = f"{pods} pods do not fill slices of {hosts} hosts: the others would wait forever"
+                    message = f"{pods} pods do not fill whole slices of {hosts} hosts, so pods would wait forever"
                     yield finding(
                         view, f"{job_path}.{name}", message, allowed=f"{hosts} for one slice", nearest=str(hosts)
                     )

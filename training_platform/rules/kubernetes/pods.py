@@ -114,7 +114,9 @@ def pod_resources(view: ObjectView) -> Iterator[Draft]:
             names = {*requests, *limits}
             if any(name.startswith(_PAGES) for name in names) and not names & {"cpu", "memory"}:
                 message = "huge pages are requested without CPU or memory"
-                yield finding(view, f"{path}.requests", message, allowed="an amount of cpu or memory beside them")
+                yield finding(
+                    view, f"{path}.requests", message, allowed="an amount of cpu or memory in addition to them"
+                )
 
 
 def _amount_findings(view: ObjectView, path: str, requests: Json, limits: Json) -> Iterator[Draft]:
@@ -127,7 +129,7 @@ def _amount_findings(view: ObjectView, path: str, requests: Json, limits: Json) 
             part = "requests" if request is not None and request < 0 else "limits"
             yield finding(view, f"{path}.{part}", f"{name} is below 0", allowed="at least 0", nearest="0")
         elif device and name in requests and name not in limits:
-            message = f"{name} has a request and no limit"
+            message = f"{name} has a request but no limit"
             yield finding(
                 view, f"{path}.limits", message, allowed=f"{request}, equal to its request", nearest=str(request)
             )
@@ -313,7 +315,7 @@ def quota_amount(view: ObjectView) -> Iterator[Draft]:
         if size is not None and size < 0:
             yield finding(view, "spec.hard", f"{name} is {amount}", allowed="at least 0", nearest="0")
         elif size is not None and size % 1 and not _MEASURED.search(name):
-            yield finding(view, "spec.hard", f"{name} is {amount}, but it is a count", allowed="an integer")
+            yield finding(view, "spec.hard", f"{name} is {amount}, but must be an integer", allowed="an integer")
 
 
 @object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
@@ -382,7 +384,7 @@ def container_ports(view: ObjectView) -> Iterator[Draft]:
                     message = f"hostPort is {host_port}, but in the host network it has to be containerPort, {port}"
                     yield finding(view, paths[-1], message, allowed=str(port), nearest=str(port))
         for index, address in duplicates(taken):
-            yield finding(view, paths[index], f"{address} of the node is taken twice", allowed="a port for each")
+            yield finding(view, paths[index], f"two containers use {address} of the node", allowed="a port for each")
 
 
 @object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
@@ -398,7 +400,7 @@ def service_ports(view: ObjectView) -> Iterator[Draft]:
                 view, f"spec.ports[{index}].name", "one of several ports has no name", allowed="a name for each"
             )
         if row.get("nodePort") and spec.get("type") in (None, "ClusterIP"):
-            message = "a service of type ClusterIP has no node port"
+            message = "a Service of type ClusterIP cannot have a node port"
             yield finding(
                 view, f"spec.ports[{index}].nodePort", message, allowed="no nodePort, or type NodePort or LoadBalancer"
             )

@@ -83,7 +83,7 @@ def report(build_report: Callable[..., Report]) -> Report:
 def test_a_change_that_affects_no_stack_says_so(to: str, build_report: Callable[..., Report]) -> None:
     text = render(build_report(comparison=replace(CHANGES, stacks=(), other_stacks=5)), to).replace("\\", "")
 
-    assert "Since origin/main (0123456789ab): nothing that a stack depends on" in text
+    assert "Since origin/main (0123456789ab): no file changed that a stack depends on" in text
 
 
 @pytest.mark.parametrize("to", SHOWN)
@@ -129,7 +129,7 @@ def test_of_many_quotas_a_terminal_lists_those_with_a_higher_demand(report: Repo
 
     assert "europe-west4" in short.getvalue()
     assert "us-central12" not in short.getvalue()
-    assert "Less is needed of 13 other quotas (--verbose shows each)" in short.getvalue()
+    assert "13 other quotas with a lower need (--verbose shows each)" in short.getvalue()
     assert "us-central12" in everything.getvalue()
 
 
@@ -183,7 +183,7 @@ def test_the_summary_says_what_a_change_costs() -> None:
 def test_a_cost_is_not_compared_if_vms_without_a_price_differ() -> None:
     summary = change_summary(_costs(Amount(1054, 369), unpriced=Amount(3, 11)))
 
-    assert summary.endswith("; the difference in cost is not known, since VMs without a price differ")
+    assert summary.endswith("; the difference in cost is not known, because the number of VMs without a price differs")
 
 
 def test_an_unknown_base_is_reported(build_report: Callable[..., Report]) -> None:
@@ -238,7 +238,7 @@ def test_a_type_without_known_fields_is_reported() -> None:
 
     ((_, _, lines),) = resource_rows(StackChange(name="s", kind="changed", resources=(resource,)))
 
-    assert lines == ["whether that replaces it is not known of this type"]
+    assert lines == ["it is not known whether this change replaces a resource of this type"]
 
 
 LOSS = Act(

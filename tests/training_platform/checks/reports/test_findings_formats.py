@@ -118,7 +118,7 @@ def marks(report: Report) -> list[str]:
 
 
 def test_a_moved_line_and_a_changed_amount_keep_the_fingerprint(build_report: Build, build_finding: Build) -> None:
-    quota = "GPUS (NVIDIA_H100) in us-central1 needs {}, all of it by h100"
+    quota = "GPUS (NVIDIA_H100) in us-central1 needs {}, all of it for h100"
     before = build_finding(quota.format(80), rule="quota-exceeded")
     after = build_finding(quota.format(96), rule="quota-exceeded", position=Position(99, 1))
 
@@ -138,10 +138,10 @@ def test_two_quotas_at_one_field_keep_their_own_fingerprints_when_one_is_fixed(
     build_report: Build, build_finding: Build
 ) -> None:
     gpus: Finding = build_finding(
-        "A-GPUS in us-central1 needs 80, all of it by h100", rule="quota-exceeded", about="A-GPUS"
+        "A-GPUS in us-central1 needs 80, all of it for h100", rule="quota-exceeded", about="A-GPUS"
     )
     disks: Finding = build_finding(
-        "B-SSD in us-central1 needs 9, all of it by h100", rule="quota-exceeded", about="B-SSD"
+        "B-SSD in us-central1 needs 9, all of it for h100", rule="quota-exceeded", about="B-SSD"
     )
 
     both = marks(build_report(gpus, disks))

@@ -174,7 +174,7 @@ def test_what_may_be_newer_than_the_documents_is_a_warning() -> None:
         ("document-enum", "warning", "placementPolicy.type"),
         ("document-unknown-field", "warning", "weather"),
     ]
-    assert name.message == "the object has no weather in the documents of this version: it is not checked"
+    assert name.message == "the object has no weather in the documents of this version, so this input is not checked"
 
 
 def test_a_finding_names_the_input_as_the_program_writes_it_and_the_nearest_value() -> None:
@@ -344,7 +344,7 @@ INSTANCE = "gcp:compute/instance:Instance"
         (ADDRESS, "networkTier", "error", "networkTier does not take 'QUUX'"),  # the SDK's docs have the same list
         (POOL, "nodeConfig.taints.0.effect", "error", "effect does not take 'QUUX'"),  # those of its cluster have
         (INSTANCE, "reservationAffinity.type", "warning",
-         "type is not known to take 'QUUX': pulumi-gcp 9.35 refuses it, and the pinned version was not read"),
+         "type is not known to take 'QUUX': pulumi-gcp 9.35 refuses this value; the pinned version was not read"),
         (POOL, "placementPolicy.type", "warning", "type is not known to take 'QUUX'"),
     ],
 )  # fmt: skip

@@ -60,8 +60,8 @@ def test_what_is_below_the_top_is_not_judged_and_counted_so() -> None:
     database = found(DATABASE, name="own", locationId="nam5", type="FIRESTORE_NATIVE", tags={"any": "thing"})
 
     assert [(row.severity, row.unjudged) for row in (*instance, *database)] == [
-        ("note", "resource of gcp:sql by more than names and kinds"),
-        ("note", "resource of gcp:firestore by more than names and kinds"),
+        ("note", "resource of gcp:sql beyond names and kinds of inputs"),
+        ("note", "resource of gcp:firestore beyond names and kinds of inputs"),
     ]
 
 
