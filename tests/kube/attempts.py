@@ -268,7 +268,7 @@ STARVING = [
         "start as a part of an admitted job",
         "Job",
         job(ownerReferences=[CONTROLLER], suspend=False),
-        "has no controller",
+        "must have no controller",
         JOBS,
     ),
     changed(
@@ -295,7 +295,7 @@ STARVING = [
         "make a Job a part of an admitted one",
         sized("a5"),
         {"metadata": {"ownerReferences": [CONTROLLER]}},
-        "has no controller",
+        "must have no controller",
     ),
     pod("take GPUs without quota", "a job that Kueue admitted", PLACES, container={"resources": GPU}),
     pod("sit on nodes with GPUs", "may tolerate neither", PLACES, tolerations=[{"operator": "Exists"}]),
@@ -310,7 +310,7 @@ STARVING = [
     ),
     pod(
         "tolerate everything for no GPUs",
-        "may not tolerate",
+        "may tolerate neither",
         PLACES,
         container={"resources": {"limits": {"nvidia.com/gpu": "0"}}},
         tolerations=[{"operator": "Exists"}],
@@ -404,7 +404,7 @@ KEEPING = [
 OUTRANKING = [
     *of_the_list("outrank another team's pods"),
     *(
-        member(f"run as {name}, by the class of pods in a {kind}", kind, body, "names no priority class", JOBS)
+        member(f"run as {name}, by the class of pods in a {kind}", kind, body, "only these priority classes", JOBS)
         for name in ("gmp-critical", "system-node-critical")
         for kind, body in (
             ("Job", templated(spec={"priorityClassName": name})),

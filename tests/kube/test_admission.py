@@ -231,7 +231,7 @@ def test_an_account_of_another_namespace_is_no_controller(server: Server) -> Non
         wait_for_rights(server, who)
 
         assert "Kueue does not manage" in server.ask("Job", job(labels={}, suspend=False), who)
-        assert "has no controller" in server.ask("Job", job(ownerReferences=[CONTROLLER]), who)
+        assert "must have no controller" in server.ask("Job", job(ownerReferences=[CONTROLLER]), who)
         assert server.ask("Job", job(), who) == ""
 
 
@@ -245,7 +245,7 @@ def test_a_job_that_waits_is_started_by_kueue_alone(server: Server) -> None:
     unqueued = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
     assert "only Kueue starts a job" in server.change("Job", waiting, unqueued, MEMBER)
     adopted = {"metadata": {"ownerReferences": [CONTROLLER]}}
-    assert "has no controller" in server.change("Job", waiting, adopted, MEMBER)
+    assert "must have no controller" in server.change("Job", waiting, adopted, MEMBER)
     assert server.change("Job", waiting, {"metadata": {"annotations": {"note": "mine"}}}, MEMBER) == ""
     server.delete("Job", waiting)
 

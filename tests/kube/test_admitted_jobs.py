@@ -81,7 +81,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     with deployed(tmp_path_factory.mktemp("admitted"), NOTHING_TO_EDIT, (*NEEDED, "jobset")) as cluster_of_team:
         team = Team(cluster_of_team.kueue.client)
         until(
-            lambda: team.ask("POST", JOBS, owned(job()), dryRun="All"), lambda refusal: "has no controller" in refusal
+            lambda: team.ask("POST", JOBS, owned(job()), dryRun="All"),
+            lambda refusal: "must have no controller" in refusal,
         )
         yield team
 
@@ -201,7 +202,7 @@ def test_a_job_of_a_high_class_preempts_nobody(team: Team) -> None:
     try:
         team.run(JOBS, job(), 2)
 
-        assert "names no priority class" in team.ask("POST", JOBS, urgent)
+        assert "only these priority classes" in team.ask("POST", JOBS, urgent)
 
         assert len(team.placed()) == 2
     finally:

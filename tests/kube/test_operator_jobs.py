@@ -144,7 +144,7 @@ def test_a_job_whose_pods_would_be_refused_is_refused(
         ({"labels": {}}, "Kueue does not manage this job"),
         (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": True}]},
-            "has no controller",
+            "must have no controller",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
     with deployed(tmp_path_factory.mktemp("operators"), OPERATORS, needed, DEFINITIONS) as cluster_of_team:
         operated = Operated(cluster_of_team.kueue.client)
         for path, body in KINDS_OF_JOBS.values():
-            until(partial(operated.refusal, path, owned(body)), lambda refusal: "has no controller" in refusal)
+            until(partial(operated.refusal, path, owned(body)), lambda refusal: "must have no controller" in refusal)
         yield operated
 
 
@@ -225,7 +225,7 @@ def test_a_runtime_does_not_shrink_while_jobs_of_it_wait(operated: Operated) -> 
     operated.make(RUNTIMES, runtime())
     smaller = with_field(runtime(), "spec.template.spec.replicatedJobs.0.template.spec.template", pods_of("node"))
 
-    assert "a runtime keeps its spec" in operated.changed(f"{RUNTIMES}/torch", {"spec": smaller["spec"]})
+    assert "the spec of a runtime cannot change" in operated.changed(f"{RUNTIMES}/torch", {"spec": smaller["spec"]})
     assert operated.changed(f"{RUNTIMES}/torch", {"metadata": {"annotations": {"note": "mine"}}}) == ""
 
 
@@ -246,10 +246,12 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
         RAYJOBS, with_field(ray_job(), "spec.rayClusterSpec.enableInTreeAutoscaling", True), "does not scale",
     ),
     "the dashboard stands on the internet": (
-        RAYCLUSTERS, with_field(ray_cluster(), f"{HEAD}.enableIngress", True), "has no Ingress",
+        RAYCLUSTERS, with_field(ray_cluster(), f"{HEAD}.enableIngress", True), "cannot have an Ingress",
     ),
     "a job's dashboard stands on the internet": (
-        RAYJOBS, with_field(ray_job(), "spec.rayClusterSpec.headGroupSpec.enableIngress", True), "has no Ingress",
+        RAYJOBS, with_field(ray_job(), (
+            "spec.rayClusterSpec.headGroupSpec.enableIngress"
+        ), True), "cannot have an Ingress",
     ),
     "workers pass for admitted ones": (
         RAYCLUSTERS, with_field(ray_cluster(), (
@@ -285,10 +287,10 @@ ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
     "a head takes another's priority": (
         RAYJOBS,
         with_field(ray_job(), "spec.rayClusterSpec.headGroupSpec.template.spec.priorityClassName", "gmp-critical"),
-        "names no priority class",
+        "only these priority classes",
     ),
     "its queue knows no such priority": (
-        RAYCLUSTERS, ray_cluster(**{"kueue.x-k8s.io/priority-class": "of-others"}), "names no priority class",
+        RAYCLUSTERS, ray_cluster(**{"kueue.x-k8s.io/priority-class": "of-others"}), "only these priority classes",
     ),
     "a finalizer holds the namespace": (
         TRAINJOBS,

@@ -143,7 +143,10 @@ def test_a_topology_that_changes_a_flavor_s_name_says_where_to_change_it_too(roo
 
     output = check(root, "stacks/")[1]
 
-    also = f"its flavor then becomes tpu-v5e-4x8-reservation: change it at stacks/Pulumi.prod-nlp.yaml:{line + 1}"
+    also = (
+        f"its flavor then becomes tpu-v5e-4x8-reservation: change the flavor's name at "
+        f"stacks/Pulumi.prod-nlp.yaml:{line + 1}"
+    )
     assert f"Nearest: 4x8; {also}\n" in output
     assert output.count("\nerror ") == 1
 

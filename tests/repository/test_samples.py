@@ -77,7 +77,7 @@ def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) 
     result = CliRunner().invoke(app, ["check", "--root", str(tmp_path)])
 
     assert result.exit_code == 2
-    assert "not checked: stacks/Pulumi.prod.yml: no stack is read from a file of this name." in result.stdout
+    assert "not checked: stacks/Pulumi.prod.yml: a file of this name is not read as a stack." in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_rule_judges_an_own_resource(root: Path) -> None:
         (
             "gcp:pubsub/topic:Topic",
             "aws:sns/topic:Topic",
-            "own_resources.py:20:1: events (aws:sns/topic:Topic) is of a",
+            "own_resources.py:20:1: events (aws:sns/topic:Topic) belongs to a",
         ),
     ],
 )

@@ -226,8 +226,8 @@ def test_settings_of_what_is_somebody_elses_are_refused_all_at_once() -> None:
     ("section", "path", "words"),
     [
         (environment({"location": "us-central1"}), "clusters.main.subnet", "nodes, pods and services"),
-        (environment(NAMED), "clusters.main.subnet.name", "makes the network"),
-        (environment(network=HOST), "clusters.main.subnet.name", "is of project example-host"),
+        (environment(NAMED), "clusters.main.subnet.name", "creates the network"),
+        (environment(network=HOST), "clusters.main.subnet.name", "are in project example-host"),
         (environment(NAMED, network=HOST, **ATTACHMENTS), "network_attachments", "host project example-host"),
         (environment(NAMED, network={**OWN_HOST, "grant_roles": True}), "network.grant_roles", "Nearest: false"),
     ],
@@ -244,7 +244,7 @@ def test_a_share_of_a_cluster_without_kueue_is_refused() -> None:
     refusals = refused(environment({**OWN, "software": {"kueue": "none"}}, cohorts=cohorts), WITH_SHARE)
 
     assert refusals.keys() == {"shares.main", "cohorts.research.shares.main"}
-    assert "no queue can be in it" in refusals["shares.main"]
+    assert "it cannot have queues" in refusals["shares.main"]
     assert refused(environment({**OWN, "software": {"kueue": "existing"}}), WITH_SHARE) == {}
 
 

@@ -16,13 +16,13 @@ EFFECT_KINDS: tuple[EffectKind, ...] = get_args(EffectKind)
 HEADLINES: Mapping[EffectKind, str] = {
     "data": "loses data",
     "jobs": "stops jobs",
-    "stack": "frees nothing",
-    "promises": "takes what was promised",
+    "stack": "leaves a stack behind",
+    "promises": "takes promised capacity",
     "protection": "lifts protection",
-    "opens": "opens to others",
+    "opens": "opens access",
     "cost": "costs more",
-    "revokes": "takes rights",
-    "grants": "gives rights",
+    "revokes": "revokes rights",
+    "grants": "grants rights",
     "unknown": "effect unknown",
     "none": "no effect on people",
 }

@@ -371,7 +371,7 @@ def report_of(files: Files, plans: Plans, ledgers: Ledgers, judgements: Judgemen
         failures=tuple(dict.fromkeys(failures)),
     )
     unlinked: list[str] = []
-    with others_go_on("which finding follows from which", unlinked):
+    with others_go_on("the causes of findings", unlinked):
         report = with_causes(report, {**workspace.unreadable, **files.snapshots.unreadable})
     return replace(report, failures=(*report.failures, *unlinked))
 

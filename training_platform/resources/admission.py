@@ -196,7 +196,7 @@ def _template_validations(templates: Templates, bounds: Bounds, of_pods: Mapping
         f"pods end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no_template(
             f"t.?spec.?terminationGracePeriodSeconds.orValue(0) > {bounds.grace_seconds}"
         ),
-        f"a job names no priority class but {', '.join(bounds.priorities) or 'none'}": (
+        f"a job may name only these priority classes: {', '.join(bounds.priorities) or 'none'}": (
             f"object.metadata.?labels[?{literal(PRIORITY_LABEL)}].orValue('') in {literal(names)} && "
             + no_template(f"!(t.?spec.?priorityClassName.orValue('') in {literal(names)})")
         ),

@@ -97,7 +97,7 @@ def exemption(rule_id: str, finding: Finding | None = None) -> str:
         subject += f"\n    grant: {json.dumps(finding.about)}"
     return (
         f"exemptions:\n  - rule: {rule_id}\n    stack: {stack}\n    {subject}\n"
-        '    reason: ""  # why it holds here\n    owner: ""  # an address\n    expires: "YYYY-MM-DD"'
+        '    reason: ""  # why the rule may be broken here\n    owner: ""  # an address\n    expires: "YYYY-MM-DD"'
     )
 
 
@@ -119,7 +119,7 @@ def acknowledgement(finding: Finding) -> str:
     return (
         f"acknowledged:\n  - stack: {finding.stack}\n    {subject}\n"
         f"    becomes: {json.dumps(finding.becomes)}\n{taken}"
-        '    reason: ""  # why it is right\n    owner: ""  # an address\n    expires: "YYYY-MM-DD"'
+        '    reason: ""  # why the change is right\n    owner: ""  # an address\n    expires: "YYYY-MM-DD"'
     )
 
 

@@ -580,7 +580,7 @@ def test_a_bucket_of_another_region_is_a_warning_that_names_what_each_pass_sends
     assert (finding.rule, finding.severity, finding.path) == (
         "job-data-set-region", "warning", "mounts[0].source.data_set",
     )  # fmt: skip
-    assert "each time that a job reads all of it, 5 GiB cross regions" in finding.message
+    assert "each pass over it sends 5 GiB between regions" in finding.message
     assert finding.position is not None
 
 

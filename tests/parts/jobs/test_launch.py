@@ -406,8 +406,8 @@ def test_an_archive_other_than_the_packed_one_is_not_unpacked(
     job = take(f"command: [a]\nsecrets: {{TOKEN: token}}\n{GPU}")
 
     for path, words in (
-        (digest, f"has {member}, which is no file inside"),
-        ("0" * 16, "is not what job submit packed"),
+        (digest, f"has {member}, which is not a file inside"),
+        ("0" * 16, "is not the file that job submit uploaded"),
     ):
         plan = json.dumps({"folder": f"gs://bucket/sources/{path}/src-0.tar.gz"})
         with start(google, job, {PLAN_VARIABLE: plan}) as program:

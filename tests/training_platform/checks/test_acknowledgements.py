@@ -231,7 +231,7 @@ def test_an_old_entry_for_a_resource_excuses_nothing_and_a_warning_has_what_to_w
     assert f"becomes: {json.dumps(loss.becomes)}" in (loss.allowed or "")
     (warning,) = [finding for finding in report.all_findings() if finding.rule == "exemption-unused"]
     assert (warning.file, warning.position and warning.position.line) == ("stacks/exemptions.yaml", 2)
-    assert "opens-access of `.`: excuses nothing" in warning.message
+    assert "opens-access of `.`: permits nothing" in warning.message
     assert (warning.allowed or "").startswith("`resource: TYPE NAME` in place of `path`")
 
 
@@ -297,7 +297,7 @@ def test_a_retired_stack_that_ends_earlier_takes_a_promise_and_a_later_end_nothi
         "retired.since",
         "2026-11-30",
     )
-    assert "vision: since from 2026-12-01 to 2026-11-30; it is destroyed earlier than agreed" in finding.message
+    assert "vision: since from 2026-12-01 to 2026-11-30; the stack is destroyed earlier than agreed" in finding.message
     assert end(ending, since="2027-01-01") == []
 
 
@@ -361,7 +361,7 @@ def test_entries_of_the_last_version_hold_with_a_warning_each(ending: Repository
     acknowledge_by_old_entries(ending, *((rule, "retired", becomes) for rule in rules[:-1]))
     (finding,) = losses(ending.compare(base="HEAD"))
     assert finding.rule == "loses-data"
-    assert (finding.allowed or "").endswith("does not list: protection of small-vision")
+    assert (finding.allowed or "").endswith("also lists protection of small-vision")
 
 
 # Options.

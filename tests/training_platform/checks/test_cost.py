@@ -46,7 +46,9 @@ def test_every_sum_is_a_least_one_and_says_what_it_leaves_out() -> None:
     cost = machines_cost(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-west4", 1, 1)
 
     assert price(cost).startswith("at least $")
-    assert "without traffic, backups, buckets without size_gib, claims on classes" in price_note(cost, DAY)
+    assert "without traffic, backups, buckets without size_gib, volume claims on storage classes" in price_note(
+        cost, DAY
+    )
 
 
 def test_a_sum_names_the_machines_that_it_leaves_out_beside_it() -> None:
@@ -84,7 +86,7 @@ def test_shipped_prices_are_examples_after_90_days(days: int, example: bool) -> 
     day = cost.shipped + timedelta(days=days)
 
     assert cost.is_example(day) is example
-    assert ("the catalogue's prices are examples" in price_note(cost, day)) is example
+    assert ("the catalogue's prices are only examples" in price_note(cost, day)) is example
     own_prices = PriceBook(services={"cluster-fee": {"*": 0.1}}, read=cost.shipped)
     assert not service_cost("cluster-fee", "us-central1", 1, 1, own_prices).is_example(day)
 

@@ -136,8 +136,14 @@ def test_a_grant_that_has_all_members_takes_rights_of_those_that_it_does_not_nam
     binding = effect_of_addition(BINDING, {"members": ["user:ada@example.com"]})
     policy = effect_of_addition("gcp:pubsub/topicIAMPolicy:TopicIAMPolicy", {"policyData": "{}"})
 
-    assert (binding.kind, binding.says) == ("revokes", "whoever it does not name loses its role there")
-    assert (policy.kind, policy.says) == ("revokes", "whoever it does not name loses every role there")
+    assert (binding.kind, binding.says) == (
+        "revokes",
+        "everybody who is not in the binding loses the role on this resource",
+    )
+    assert (policy.kind, policy.says) == (
+        "revokes",
+        "everybody who is not in the policy loses all roles on this resource",
+    )
     assert effect_of_addition(BINDING, {"members": ["allUsers"]}).kind == "opens"
     assert effect_of_addition("gcp:pubsub/topicIAMMember:TopicIAMMember", {"member": "allUsers"}).kind == "opens"
     assert effect_of_loss("gcp:pubsub/topicIAMMember:TopicIAMMember").kind == "revokes"

@@ -199,7 +199,7 @@ def test_an_exemption_counts_once_it_was_merged_and_covers_the_roles_that_it_nam
     assert told[FOREIGN_ACCESS.id] is None
     assert told["opens-access"] == "stacks/Pulumi.small-vision.yaml:5:17: data_sets.theirs"
     assert [row.message.rpartition("; ")[2] for row in foreign(in_the_change)] == [
-        "its exemption counts in the next change, once this one is merged"
+        "its exemption applies from the next change on, once this change is merged"
     ]
     assert "exemption-unused" not in {row.rule for row in only_the_exemption.all_findings()}
     assert {row.rule for row in merged_before.all_findings()}.isdisjoint({FOREIGN_ACCESS.id, "opens-access"})

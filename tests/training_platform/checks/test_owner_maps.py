@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     [
         ("", "", []),
         ("nlp:", "npl:", ["teams.npl: is no team"]),
-        ('"@example-org/nlp"', "nlp", ["teams.nlp: 'nlp' is no owner of files"]),
+        ('"@example-org/nlp"', "nlp", ["teams.nlp: 'nlp' cannot own files"]),
     ],
 )
 def test_names_that_are_no_team_and_no_owner_are_found(root: Path, old: str, new: str, messages: list[str]) -> None:

@@ -107,7 +107,7 @@ def test_a_team_that_moves_from_one_pool_to_another_needs_two_deployments(base: 
     (finding,) = located(removals(head, base))
 
     assert "l4" in head.flavors("prod", "us-central1")
-    assert (finding.severity, finding.allowed) == ("warning", "two changes: additions, then removals")
+    assert (finding.severity, finding.allowed) == ("warning", "two changes: first the additions, then the removals")
     assert "requires two deployments: prod-nlp needs flavor l4 of cluster us-central1" in finding.message
 
 

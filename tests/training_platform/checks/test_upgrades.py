@@ -122,7 +122,7 @@ def test_a_new_version_of_a_cluster_says_what_stops_and_what_stays(repository: R
     (finding,) = of_upgrades(repository.compare(base="HEAD", selected=("small",)))
 
     assert finding.path == "clusters.c.version"
-    assert "from 1.34 to 1.35, never back: its API is unavailable for minutes" in finding.message
+    assert "from 1.34 to 1.35, which cannot be undone: its API is unavailable for minutes" in finding.message
     assert finding.message.endswith("nodes keep their version until its support ends")
 
 
@@ -158,7 +158,11 @@ def test_clusters_that_take_one_version_are_one_finding_each_chart_its_own(repos
     ("old", "new", "sentence"),
     [
         (OLD, OLD.replace("us-central1-a", "us-central1"), "its API stays available"),
-        (OLD, f"{OLD}        maintenance: {{upgrade_freeze: false}}\n", "nodes follow, VM by VM"),
+        (
+            OLD,
+            f"{OLD}        maintenance: {{upgrade_freeze: false}}\n",
+            "GKE then upgrades the nodes one VM after another",
+        ),
     ],
 )
 def test_what_a_clusters_upgrade_stops_depends_on_the_cluster(
@@ -190,7 +194,9 @@ def test_one_cluster_takes_anothers_place_and_no_queue_is_lost(repository: Repos
             if finding.severity == "error"
         }
         assert not rules - {"quota-no-snapshot", *EFFECT_OF_RULE}
-        assert not [finding for finding in report.all_findings() if "the engine refuses this" in (finding.first or "")]
+        assert not [
+            finding for finding in report.all_findings() if "the Pulumi engine refuses" in (finding.first or "")
+        ]
         return resources(report, stack)
 
     repository.edit("small", "    clusters:\n", f"    clusters:\n{SECOND}")

@@ -93,7 +93,7 @@ def test_a_stack_file_under_another_name_is_reported_with_the_right_one(root: Pa
 
     assert (of_all.exit_code, of_one.exit_code) == (2, 2)
     for output in (of_all.stdout, of_one.stderr):
-        assert f"stacks/{name}: no stack is read from a file of this name" in output
+        assert f"stacks/{name}: a file of this name is not read as a stack" in output
         assert "Nearest: Pulumi.dev-vision.yaml." in output
 
 

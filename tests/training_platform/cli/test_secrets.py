@@ -270,7 +270,7 @@ def test_a_link_that_leads_out_of_the_repository_is_refused_by_name(
     done = run(root, *command)
 
     assert done.exit_code == 2
-    assert f"{file}: is a link that leads out of the repository" in " ".join(done.output.split())
+    assert f"{file}: is a symbolic link to a place outside the repository" in " ".join(done.output.split())
     assert not leaks(done.output)
 
 

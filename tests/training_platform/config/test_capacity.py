@@ -171,7 +171,7 @@ def test_new_pools_have_a_disk_that_machines_of_every_limit_take(accelerators: d
         ({"h": CLASS, "i": {"priorities": [{"node_pools": ["paid"]}]}}, "is already in compute class h"),
         (
             {"h": {"priorities": [{"node_pools": ["paid"]}, {"machine_type": "a2-highgpu-4g"}]}},
-            "look different to a job",
+            "whose VMs differ for a job",
         ),
         (
             {"h": {"priorities": [{"node_pools": ["paid"], "machine_type": "a3-highgpu-8g"}]}},
@@ -182,7 +182,7 @@ def test_new_pools_have_a_disk_that_machines_of_every_limit_take(accelerators: d
         ({"h": {"priorities": [{"machine_type": "ct5lp-hightpu-4t"}]}}, "is missing: ct5lp-hightpu-4t has TPUs"),
         (
             {"h": {"priorities": [{"machine_type": "a3-highgpu-8g", "capacity": "reservation"}]}},
-            "the field reservation is missing",
+            "the field `reservation` is missing",
         ),
     ],
 )

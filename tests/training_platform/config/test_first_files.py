@@ -60,14 +60,14 @@ def test_a_range_that_one_part_of_a_subnet_takes_is_not_free(part: str) -> None:
 def test_32_clusters_have_ranges_and_the_next_one_is_refused() -> None:
     assert clusters(text(H100, other_environments=(environment(*range(31)),)))["us-central1"]["subnet"] == ranges(31)
 
-    with pytest.raises(UserError, match="address ranges only you know"):
+    with pytest.raises(UserError, match="only you know its address ranges"):
         text(H100, other_environments=(environment(*range(32)),))
 
 
 def test_a_cluster_in_somebody_elses_network_is_not_written() -> None:
     file = text(H100).replace("    production:", "    network: {name: theirs}\n    production:")
 
-    with pytest.raises(UserError, match="address ranges only you know"):
+    with pytest.raises(UserError, match="only you know its address ranges"):
         with_pool(file, "dev", ELSEWHERE)
 
 

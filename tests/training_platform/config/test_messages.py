@@ -162,8 +162,8 @@ def test_an_environments_name_must_suit_everything_named_after_it(
         assert findings == ()
         return
     (finding,) = findings
-    assert finding.message.startswith(f"{name!r}, which the file's name says, cannot be an environment")
-    assert finding.allowed == "lower-case letters, digits and dashes, a letter first, at most 30"
+    assert finding.message.startswith(f"{name!r} in the file's name cannot be the name of an environment")
+    assert finding.allowed == "at most 30 lower-case letters, digits and dashes, starting with a letter"
     assert finding.nearest == (f"Pulumi.{nearest}.yaml" if nearest else None)
 
 
@@ -175,7 +175,9 @@ def test_a_file_that_nobody_would_read_is_reported(name: str, tmp_path: Path) ->
 
     (message,) = read_workspace(tmp_path).unreadable.values()
 
-    assert message.startswith(f"stacks/{name}: no stack is read from a file of this name. Allowed: Pulumi.<stack>.yaml")
+    assert message.startswith(
+        f"stacks/{name}: a file of this name is not read as a stack. Allowed: Pulumi.<stack>.yaml"
+    )
 
 
 def test_a_folder_or_a_broken_link_of_a_files_name_is_passed_over(tmp_path: Path) -> None:

@@ -246,5 +246,5 @@ def test_why_a_text_is_not_yaml(text: str, message: str) -> None:
 def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").symlink_to("a.yaml")
 
-    with pytest.raises(UnreadableError, match=r"a\.yaml: is a link that leads to itself"):
+    with pytest.raises(UnreadableError, match=r"a\.yaml: is a symbolic link to itself"):
         read_source(tmp_path / "a.yaml", "a.yaml")

@@ -88,7 +88,7 @@ MISTAKES = {
     ),
     "a whole share that others mount": (
         "prod-nlp", WHOLE, f"{WHOLE}        whole_share: true\n", "directories.corpora.whole_share", "false",
-        "'datasets' is team vision's as well",
+        "'datasets' is also used by team vision",
     ),
     "two parts of one name": (
         "prod", "          h100:", "          system:", "clusters.us-central1.node_pools.system", None,
@@ -202,7 +202,7 @@ def test_two_environments_of_one_project_have_no_team_of_one_name(copy: Path) ->
     assert not workspace.stacks["dev-vision"].findings
     (finding,) = workspace.stacks["prod-vision"].findings
     assert (finding.path, finding.nearest) == ("name", "vision-prod")
-    assert "stack dev-vision has a team 'vision' in project example-train-prod too" in finding.message
+    assert "stack dev-vision also has a team 'vision' in project example-train-prod" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_a_host_that_a_cluster_cannot_hold_pods_to_is_found_at_its_line(copy: Pa
     (finding,) = edit(copy, "prod-nlp", "    directories:", opened).stacks["prod-nlp"].findings
 
     assert finding.path == "egress[1].host"
-    assert "fqdn_policies of clusters us-central1, us-central2, us-west4 in prod" in finding.message
+    assert "fqdn_policies in clusters us-central1, us-central2, us-west4 of prod" in finding.message
     for cluster in ("us-central1", "us-central2", "us-west4"):
         edit(copy, "prod", f"      {cluster}:\n", f"      {cluster}:\n        fqdn_policies: true\n")
     assert read_workspace(copy).stacks["prod-nlp"].findings == ()
@@ -415,14 +415,14 @@ def test_an_instance_without_a_range_may_have_any_private_address(copy: Path) ->
     opened = "    egress: [{cidr: 172.16.5.0/24, ports: [2049]}]\n    filestore:"
     (finding,) = edit(copy, "prod", "    filestore:", opened).stacks["prod"].findings
 
-    assert "instance datasets may be" in finding.message
+    assert "instance datasets may have" in finding.message
 
 
 @pytest.mark.parametrize(
     ("fields", "path", "message"),
     [
-        ("egress: [{host: api.example.com}]", "egress[0].host", "needs fqdn_policies of clusters us-central1"),
-        ("google_apis: public", "google_apis", "would not reach Google's APIs"),
+        ("egress: [{host: api.example.com}]", "egress[0].host", "needs fqdn_policies in clusters us-central1"),
+        ("google_apis: public", "google_apis", "could not reach Google's APIs"),
         ("egress: [{ports: [443]}]", "egress[0]", "has neither cidr nor host"),
         ("egress: [{cidr: 10.0.0.0/8, host: a.example.com}]", "egress[0]", "has both cidr and host"),
         ("egress: [{host: api_one}]", "egress[0].host", "'api_one'"),
@@ -520,7 +520,7 @@ def test_an_environment_does_not_end_before_its_own_teams() -> None:
         }
         return [finding.message for finding in workspace_of(stacks).stacks["lab"].findings]
 
-    assert findings("lab") == ["ends while lab-vision in it go on"]
+    assert findings("lab") == ["retires the environment, but lab-vision in it is not retired"]
     assert findings("lab", retired={"since": "2026-11-21"}) == []
     assert findings("other") == []
 

@@ -43,5 +43,5 @@ def test_a_section_that_an_environment_changes_is_refused(root: Path) -> None:
     section = read_workspace(root).stacks[NAME].config["training-platform:environment"]
     changed = json.dumps({**section, "project": "example-elsewhere"})
 
-    with pytest.raises(pulumi.RunError, match="environment is not what the file says: an environment"):
+    with pytest.raises(pulumi.RunError, match="environment differs from the file, because an environment"):
         registered(root, **{"training-platform:environment": changed})

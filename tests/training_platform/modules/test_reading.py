@@ -90,7 +90,9 @@ def test_an_output_that_decides_which_resources_exist_is_refused_before_all_else
     reasons = rejected({**ARGS, "node_pools": {"h100": pool}})
 
     assert reasons.keys() == {"node_pools.h100.max_nodes", "node_pools.h100.labels.a"}
-    assert reasons["node_pools.h100.max_nodes"].startswith("is an output, which is known only during a deployment")
+    assert reasons["node_pools.h100.max_nodes"].startswith(
+        "is an output, whose value is known only during a deployment"
+    )
     assert reasons["node_pools.h100.labels.a"].startswith("is of type object. Allowed: a string")
 
 

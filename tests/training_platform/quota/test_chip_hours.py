@@ -170,7 +170,7 @@ def test_a_reading_writes_the_ledger_and_prints_a_hold_that_git_applies(root: Pa
     file = root / "stacks" / "Pulumi.lab-vision.yaml"
     file.write_text(file.read_text().replace("gpus: 1000", "gpus: 2000"))
     raised = usage(root, cloud)
-    assert "has used 1,024 of its 2,000 chip-hours of 2026-11" in raised.stderr
+    assert "has used only 1,024 of its 2,000 chip-hours of 2026-11" in raised.stderr
     subprocess.run(["git", "-C", root, "apply"], input=raised.stdout, text=True, check=True)
     assert next(team for _, team, _ in read_workspace(root).teams() if team.name == "vision").hold == {}
 
@@ -313,7 +313,7 @@ def test_an_answer_that_is_no_vector_ends_the_reading(root: Path, cloud: Monitor
         {}, {"metric": {"cluster": "lab-gpus"}, "value": [0, "1"]}, {"metric": {}, "value": []},
     )  # fmt: skip
     for row in wrong:
-        with pytest.raises(UserError, match="something other than chip-hours"):
+        with pytest.raises(UserError, match="does not contain chip-hours"):
             hours_of([row], home, "lab")
 
     cloud.hours["2026-11-21"] = {("lab-gpus", "vision", "h100"): "much"}  # type: ignore[dict-item]

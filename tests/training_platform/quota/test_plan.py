@@ -310,7 +310,7 @@ def test_two_requests_for_one_limit_are_found_at_the_second(build: Build, limits
     (finding,) = found(build, limits(REQUEST_LIMITS % 64), h100=REQUEST, again=REQUEST)
 
     assert finding.path == "quota_requests.again"
-    assert "asks for what h100 asks for" in finding.message
+    assert "requests the same limit as h100" in finding.message
 
 
 @pytest.mark.parametrize(

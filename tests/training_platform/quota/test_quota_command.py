@@ -172,7 +172,7 @@ def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
 
     assert "example-train-prod: its snapshot does not list TPU-PODSLICE-V4-per-project-region" in not_known
     assert "example-train-dev: its limits were read 31 days ago and may have changed since then" in not_known
-    assert not_known[-1].startswith("a snapshot contains limits only")
+    assert not_known[-1].startswith("a snapshot contains only limits")
 
 
 @pytest.mark.parametrize(

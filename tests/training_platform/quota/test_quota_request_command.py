@@ -73,7 +73,7 @@ def test_a_second_time_there_is_nothing_to_write(repository: Path) -> None:
     run(repository, "request")
     before = (repository / PROD).read_bytes()
 
-    assert "example-train-prod: What is requested is enough" in run(repository, "request").stdout
+    assert "example-train-prod: The open requests are enough" in run(repository, "request").stdout
     assert (repository / PROD).read_bytes() == before
 
 
@@ -162,7 +162,7 @@ def test_nothing_is_asked_for_while_a_stack_is_not_counted(repository: Path) -> 
 def test_somebody_has_to_be_there_whom_google_may_ask(repository: Path) -> None:
     edit(repository, PROD, "    alerts:\n      emails: [ml-platform-oncall@example.com]\n", "")
 
-    assert "say whom Google may ask, with --contact" in run(repository, "request").stderr
+    assert "give an address for Google's questions with --contact" in run(repository, "request").stderr
     assert "that is not an address such as" in run(repository, "request", "--contact", "ml platform").stderr
     assert run(repository, "request", "--contact", "quota@example.com").exit_code == 0
     assert requests(repository)[NAME]["contact"] == "quota@example.com"

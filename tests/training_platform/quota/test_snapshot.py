@@ -147,7 +147,7 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
         ("12:9", "has the same dimensions as line 9", None),
         ("12:9", "has no region", "region: others"),
         ("13:9", "is missing", None),
-        ("13:28", "CPUS-per-project-region is counted by region", None),
+        ("13:28", "CPUS-per-project-region is counted per region", None),
         ("14:5", "500 is not a list", None),
         ("16:20", "'us-centrl1' is not a region in the catalogue", "us-central1"),
         ("16:40", "'gb' is not the unit of DISKS-TOTAL-GB-per-project-region", "GB"),

@@ -185,7 +185,7 @@ def test_a_spelling_that_nobody_has_verified_is_a_warning(build: Build, limits: 
 
     assert finding.severity == "warning"
     assert finding.rule == {"quota_id": "quota-unknown", "dimensions": "quota-exceeded"}[spelling]
-    assert "the catalogue's spelling of it is not verified" in finding.message
+    assert "the name of this quota in the catalogue is not verified" in finding.message
 
 
 def test_a_limit_that_the_snapshot_has_for_such_a_quota_is_held(build: Build, limits: Limits) -> None:

@@ -371,7 +371,7 @@ def test_a_fallback_does_not_wait_for_the_pool_that_it_replaces(scope: Scope) ->
 
 
 def test_the_fallbacks_of_a_system_pool_are_other_machine_types() -> None:
-    with pytest.raises(ValueError, match="has e2-standard-4, which is machine_type already"):
+    with pytest.raises(ValueError, match="has e2-standard-4, which is already machine_type"):
         SystemPoolSpec(machine_type="e2-standard-4", fallback_machine_types=("e2-standard-4",))
     with pytest.raises(ValueError, match="has n2-standard-4 twice"):
         SystemPoolSpec(fallback_machine_types=("n2-standard-4", "n2-standard-4"))

@@ -252,7 +252,7 @@ def test_kueue_places_jobs_on_gpus_of_which_it_sees_all(
     "machine", [{"machine_type": "a2-highgpu-8g"}, {"machine_type": "ct5lp-hightpu-8t", "topology": "2x4"}]
 )
 def test_a_pool_without_labels_of_places_is_refused_a_topology(cluster: Build, machine: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match="no labels of blocks"):
+    with pytest.raises(ValidationError, match="neither block labels"):
         cluster(pool={**machine, "topology_aware": True})
 
 

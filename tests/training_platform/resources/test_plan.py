@@ -227,7 +227,8 @@ def test_what_nobody_added_to_the_plan_is_named_with_who_needs_it() -> None:
     plan.add(network("late"), [network("gone")])
 
     sentence = (
-        rf"inner needs lost \({NETWORK}\), late needs gone \({NETWORK}\), which is not in the plan: add it, too\.$"
+        rf"inner needs lost \({NETWORK}\), late needs gone \({NETWORK}\), which is not in the plan: add that "
+        rf"resource as well\.$"
     )
     with pytest.raises(PlanError, match=sentence):
         plan.check()

@@ -125,7 +125,7 @@ def test_every_resource_whose_api_the_stack_does_not_enable_is_named(scope: Scop
         plan.add(resource("gcp:filestore/instance:Instance", "homes"))
         plan.add(resource("gcp:redis/instance:Instance", "cache"))
 
-    sentence = r"homes \(gcp:\S+\) needs file\.googleapis\.com; cache \(gcp:redis\S+\) has to wait"
+    sentence = r"homes \(gcp:\S+\) needs file\.googleapis\.com; cache \(gcp:redis\S+\) has to depend"
     with pytest.raises(PlanError, match=sentence):
         planned(scope, "compute.googleapis.com", add=add)
 

@@ -83,7 +83,7 @@ def test_a_preference_leads_back_to_its_request_in_the_stack_file() -> None:
     [
         ("value: 96", "value: -2", "value", "at least -1"),
         ("value: 96", "value: 96.5", "value", "an integer"),
-        ("region: us-central1,", "user: somebody,", "dimensions", "the quota's own, such as gpu_family"),
+        ("region: us-central1,", "user: somebody,", "dimensions", "dimensions of the quota, such as gpu_family"),
         ("compute.googleapis.com", "compute", "service", "a service such as compute.googleapis.com"),
         ("GPUS-PER-GPU-FAMILY-per", "GPUS PER", "quota_id", "a quota id such as CPUS-per-project-region"),
         ("ml-platform@example.com", "ml-platform", "contact", "an address"),

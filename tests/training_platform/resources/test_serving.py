@@ -96,7 +96,7 @@ def test_one_replica_more_than_the_share_holds_is_found() -> None:
     (finding,) = found({"max_replicas": 3})
 
     assert (finding.rule, finding.path) == ("serving-over-share", "serving.main.chat.max_replicas")
-    assert f"can have {3 * 8} nvidia.com/gpu (chat {3 * 8}), but the team's share is 16" in finding.message
+    assert f"can request {3 * 8} nvidia.com/gpu (chat {3 * 8}), but the team's share is 16" in finding.message
     assert finding.nearest == "2"
 
 
@@ -156,7 +156,7 @@ def test_a_replica_of_several_vms_is_a_group_that_takes_them_whole(server: Json,
     assert found({**server, "max_replicas": 1}, SEVERAL) == []
     (over,) = found({**server, "max_replicas": 2}, SEVERAL)
     assert (over.rule, over.nearest) == ("serving-over-share", "1")
-    assert f"can have {2 * size * chips} " in over.message
+    assert f"can request {2 * size * chips} " in over.message
     chat, flavor, scope = made(server, SEVERAL)
 
     group = leader_worker_set("chat", chat, flavor, scope)["leaderWorkerTemplate"]

@@ -178,7 +178,7 @@ def test_notebooks_of_everybody_mount_buckets_where_they_have_an_account(buckets
 def test_it_says_when_it_ends() -> None:
     description = profile(idle_minutes=45)["description"]
 
-    assert "ends when jobs of the team need its accelerators, and after 45 idle minutes" in description
+    assert "ends when jobs of the team need its accelerators or after 45 idle minutes" in description
 
 
 def test_namespaces_are_opened_between_hub_and_notebooks_and_towards_nothing_else() -> None:
@@ -244,8 +244,8 @@ def test_notebooks_of_a_team_with_its_share_are_no_finding() -> None:
     [
         ({"visio": VISION}, "teams.visio", "no stack of a team 'visio'"),
         ({"vision": {**VISION, "pools": ["host"]}}, "teams.vision.pools[0]", "has no share of tpu-v5e-2x4"),
-        ({"vision": {**VISION, "pools": ["slices"]}}, "teams.vision.pools[0]", "slices has no notebooks"),
-        ({"vision": {**VISION, "pools": ["queued"]}}, "teams.vision.pools[0]", "queued has no notebooks"),
+        ({"vision": {**VISION, "pools": ["slices"]}}, "teams.vision.pools[0]", "slices cannot run notebooks"),
+        ({"vision": {**VISION, "pools": ["queued"]}}, "teams.vision.pools[0]", "queued cannot run notebooks"),
         ({"vision": {**VISION, "users": ["ada@example.org"]}}, "teams.vision.users[0]", "is not an account of"),
     ],
 )

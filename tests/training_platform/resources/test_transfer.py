@@ -37,7 +37,7 @@ def test_a_plan_is_the_same_after_its_transfer(stack: str) -> None:
     [
         ({1, 2}, "an input of type set"),
         ({"a": {1: "b"}}, "a key of type int"),
-        (Computed(len, ("abc",)), "a function of its own"),
+        (Computed(len, ("abc",)), "with its own function"),
     ],
 )
 def test_a_value_that_another_process_cannot_have_is_refused(value: Any, sentence: str) -> None:

@@ -101,7 +101,7 @@ def test_a_subnet_has_an_address_for_each_node(tmp_path: Path, nodes: str, count
     assert fits == []
     assert (finding.severity, finding.path) == ("error", "clusters.main.subnet.nodes")
     assert f"has {count} addresses for {count + 1} nodes" in finding.message
-    assert "the owner of project example-host grows it there" in (finding.allowed or "")
+    assert "the owner of project example-host has to enlarge the range" in (finding.allowed or "")
 
 
 def test_clusters_of_all_environments_on_a_subnet_are_summed(tmp_path: Path) -> None:

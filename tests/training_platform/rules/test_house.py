@@ -126,7 +126,7 @@ def test_alerts_without_an_address_are_found_once_at_their_line() -> None:
 
     assert (finding.severity, finding.path) == ("warning", "alerts.emails")
     assert finding.position is not None
-    assert "reach nobody" in finding.message
+    assert "notify nobody" in finding.message
 
 
 @pytest.mark.parametrize("alerts", [{"emails": ["ml-platform@example.com"]}, {"enabled": False}])

@@ -201,7 +201,7 @@ class ActTeller:
         if cause.path == ("retired",) and "data" not in by_kind:
             first = "list in `keeps` the sections that people still need"
         if places := self._places_to_lift([loss for losses in by_kind.values() for loss in losses]):
-            first += f"; first deploy `{_LIFT}` {places}, or the Pulumi engine refuses this change"
+            first += f"; deploy `{_LIFT}` {places} before this change, or the Pulumi engine refuses it"
         return first
 
     def _places_to_lift(self, losses: Iterable[Loss]) -> str:

@@ -58,7 +58,7 @@ def _origin(report: Report) -> str:
     """Return what was checked and when, as far as the report contains it."""
     commit = f"Commit {report.commit}. " if report.commit else ""
     checked = f"Checked on {report.checked:%Y-%m-%d at %H:%M} UTC. " if report.checked else ""
-    return f"{commit}{checked}Quota limits, exemptions and prices are those of {report.today}."
+    return f"{commit}{checked}Quota limits, exemptions and prices are as of {report.today}."
 
 
 def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:

@@ -450,7 +450,10 @@ FORMS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
         "an address, a range such as 10.0.0.0/24, or a length such as /24",
     ),
     "block": (_is_block, "a range such as 10.0.0.0/24, or a length such as /24"),
-    "bucket-name": (_is_bucket_name, "a name that does not start with goog or contain google, and no address"),
+    "bucket-name": (
+        _is_bucket_name,
+        "a name that does not start with goog, does not contain google, and is not an address",
+    ),
     "byte": (_is_base64, "a base64 string"),
     "cidr": (_is_cidr, "a range such as 10.0.0.0/24"),
     "cluster-ip": (lambda value: value in ("None", "") or _is_address(value), "an address such as 10.0.0.5, or None"),

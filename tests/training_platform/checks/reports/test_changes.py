@@ -283,7 +283,7 @@ def test_taken_rights_are_no_finding_and_nothing_is_clean_over_them(build_report
         act = replace(LOSS, consequences=(consequence,))
         return str(conclusion(build_report(comparison=replace(CHANGES, acts=(act,)))))
 
-    assert headline(taken).endswith(": takes rights: ada@example.com in team vision")
+    assert headline(taken).endswith(": revokes rights: ada@example.com in team vision")
     assert headline(grant).endswith(": clean")
 
 
@@ -295,7 +295,7 @@ def test_of_many_effects_the_headline_names_the_gravest(
 
     text = str(conclusion(build_report(comparison=replace(CHANGES, acts=(replace(LOSS, consequences=many),)))))
 
-    assert "loses data: pool data and 1 more; stops jobs: 2; opens to others: 2" in text
+    assert "loses data: pool data and 1 more; stops jobs: 2; opens access: 2" in text
 
 
 def test_a_terminal_counts_what_is_known(
