@@ -77,8 +77,8 @@ def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
         for name, spec in environment.data_sets.items():
             region = region_of(data_location(spec, environment))
             if region not in regions:
-                size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all of it"
-                charged = f"each time that a job reads all of it, {size} cross regions and are charged as egress"
+                size = f"{spec.size_gib:,} GiB" if spec.size_gib else "all the data"
+                charged = f"each complete read sends {size} between regions, which is charged as egress"
                 consequence = charged if spec.bucket else "no cluster mounts it"
                 yield finding(
                     stack,

@@ -86,7 +86,7 @@ class Place(TypedDict):
     project: str
     """Id of a Google Cloud project. Example: example-train-dev."""
     environment: str
-    """Environment: the start of names in Google Cloud. Example: dev."""
+    """Name of the environment, with which names in Google Cloud begin. Example: dev."""
     team: NotRequired[str]
     """Team that the resources are for; default: all teams."""
     labels: NotRequired[dict[str, str]]
@@ -94,7 +94,7 @@ class Place(TypedDict):
     deletion_protection: NotRequired[bool]
     """false lets a change delete clusters, node pools, buckets and instances. Default: true."""
     keys: NotRequired[dict[str, str]]
-    """Keys of Cloud KMS that encrypt data, by region; default: Google's own."""
+    """Cloud KMS keys that encrypt data, keyed by region; default: Google's own keys."""
 
 
 class NetworkArgs(TypedDict):
@@ -103,13 +103,13 @@ class NetworkArgs(TypedDict):
     place: Place
     """Project, environment, labels, protection and keys."""
     regions: list[str]
-    """Regions that get a NAT gateway: those with clusters. Example: ['us-central1']."""
+    """Regions with clusters; each gets a NAT gateway. Example: ['us-central1']."""
     nat_addresses: NotRequired[int]
-    """Addresses that are reserved for each gateway. Default: 0."""
+    """Number of addresses to reserve for each gateway. Default: 0."""
     services_range: NotRequired[str]
-    """Addresses for private service access; default: none. Example: 10.90.0.0/20."""
+    """Address range for private service access; default: none. Example: 10.90.0.0/20."""
     google_apis: NotRequired[NetworkGoogleApis]
-    """Addresses to which names of Google's APIs resolve in the VPC; default: public ones."""
+    """Kind of addresses to which the names of Google's APIs resolve in the VPC; default: public addresses."""
 
 
 class SubnetSpec(TypedDict):
@@ -144,29 +144,29 @@ class Maintenance(TypedDict):
     """When GKE may upgrade, in UTC: by default at weekends, in 24 of the week's 168 hours. To upgrade a TPU slice, GKE recreates the whole slice, and jobs restart from their last checkpoint. GKE requires at least 48 hours in every 32 days (newer documents say 92), in windows of at least 4 hours."""
 
     start: NotRequired[str]
-    """Start of the first window; the others follow it. Default: 2026-01-03T06:00:00Z. Example: 2026-12-20T00:00:00Z."""
+    """Start of the first window; `recurrence` determines the later windows. Default: 2026-01-03T06:00:00Z. Example: 2026-12-20T00:00:00Z."""
     end: NotRequired[str]
     """End of the first window. Default: 2026-01-03T18:00:00Z. Example: 2026-12-20T00:00:00Z."""
     recurrence: NotRequired[str]
     """How the window repeats: an RRULE of RFC 5545. Default: FREQ=WEEKLY;BYDAY=SA,SU. Example: FREQ=WEEKLY;BYDAY=SA,SU."""
     upgrade_freeze: NotRequired[bool]
-    """Keep minor versions and nodes until their support ends; default: true with node_pools."""
+    """Keep minor versions and nodes until their support ends; default: true for clusters with node_pools."""
     exclusions: NotRequired[dict[str, MaintenanceExclusion]]
-    """Times without upgrades, by name."""
+    """Periods without upgrades, keyed by name."""
 
 
 class GpuNetworksSpec(TypedDict):
     """VPCs for node pools whose VMs have additional network interfaces for GPUDirect. Each interface has a subnet, which is one of the 128 equal parts of `range`: a /16 gives /23, enough for 508 VMs. These VPCs are not peered, so clusters may use the same range, but it must not overlap the cluster's own ranges. Changing it recreates the node pools."""
 
     range: NotRequired[str]
-    """Address range of all of these subnets. Default: 192.168.0.0/16. Example: 10.10.0.0/20."""
+    """Address range that contains all these subnets. Default: 192.168.0.0/16. Example: 10.10.0.0/20."""
 
 
 class BootDiskSpec(TypedDict):
     """A boot disk."""
 
     type: NotRequired[str]
-    """Disk type; default: pd-balanced where the machine type supports it, else its own default."""
+    """Disk type; default: pd-balanced if the machine type supports it, otherwise the machine type's default."""
     size_gb: NotRequired[int]
     """Size in GB. Default: 100."""
 
@@ -177,13 +177,13 @@ class SystemPoolSpec(TypedDict):
     machine_type: NotRequired[str]
     """Machine type, without TPUs or GPUs. Default: n2-standard-8."""
     min_nodes: NotRequired[int]
-    """Fewest VMs over all zones of the cluster. Default: 2."""
+    """Minimum number of VMs over all zones of the cluster. Default: 2."""
     max_nodes: NotRequired[int]
     """Maximum number of VMs over all zones of the cluster; quota is charged for them. Default: 6."""
     boot_disk: NotRequired[BootDiskSpec]
     """Boot disks of the VMs."""
     fallback_machine_types: NotRequired[list[str]]
-    """Machine types for when machine_type is out of stock: each is a node pool of its own that starts empty and grows up to max_nodes; quota is charged for each. Example: ['n2d-standard-8']."""
+    """Machine types to use if machine_type is out of stock. Each becomes a separate node pool that starts empty and can grow to max_nodes; quota is charged for each. Example: ['n2d-standard-8']."""
 
 
 class CpuPoolSpec(TypedDict):
@@ -192,7 +192,7 @@ class CpuPoolSpec(TypedDict):
     machine_type: NotRequired[str]
     """Machine type, without TPUs or GPUs. Default: n2-standard-8."""
     min_nodes: NotRequired[int]
-    """Fewest VMs over all zones of the cluster. Default: 0."""
+    """Minimum number of VMs over all zones of the cluster. Default: 0."""
     max_nodes: NotRequired[int]
     """Maximum number of VMs over all zones of the cluster; quota is charged for them. Default: 6."""
     boot_disk: NotRequired[BootDiskSpec]
@@ -205,9 +205,9 @@ class PathwaysPoolSpec(TypedDict):
     machine_type: NotRequired[str]
     """Machine type, without TPUs or GPUs. Default: n2-standard-64."""
     min_nodes: NotRequired[int]
-    """Fewest VMs over all zones of the cluster. Default: 0."""
+    """Minimum number of VMs over all zones of the cluster. Default: 0."""
     max_nodes: NotRequired[int]
-    """Maximum number of VMs over all zones of the cluster, one for each running job; quota is charged for them. Default: 1."""
+    """Maximum number of VMs over all zones of the cluster. Each running job needs one, and quota is charged for them. Default: 1."""
     boot_disk: NotRequired[BootDiskSpec]
     """Boot disks of the VMs."""
 
@@ -218,16 +218,16 @@ class GpuSharing(TypedDict):
     strategy: NotRequired[GpuSharingStrategy]
     """How pods share a GPU. Default: time-sharing."""
     max_clients: int
-    """Pods that share one GPU, or one of its partitions. Example: 4."""
+    """Number of pods that share one GPU, or one of its partitions. Example: 4."""
 
 
 class LocalSsdSpec(TypedDict):
     """Local SSD. By default, the local SSD that the machine type includes is used for ephemeral storage."""
 
     count: NotRequired[int]
-    """Local SSD partitions per VM; default: those that the machine type includes."""
+    """Number of local SSD partitions per VM; default: the number that the machine type includes."""
     use: NotRequired[LocalSsdSpecUse]
-    """ephemeral: for images and emptyDir volumes; block: raw block devices. Default: ephemeral."""
+    """ephemeral: storage for images and emptyDir volumes; block: raw block devices. Default: ephemeral."""
 
 
 class TaintSpec(TypedDict):
@@ -236,54 +236,54 @@ class TaintSpec(TypedDict):
     value: str
     """Value of the taint. Example: vision."""
     effect: NotRequired[TaintSpecEffect]
-    """What happens to pods that do not tolerate it. Default: NO_SCHEDULE."""
+    """What happens to pods that do not tolerate the taint. Default: NO_SCHEDULE."""
 
 
 class Upgrades(TypedDict):
     """How GKE repairs and upgrades the VMs of a node pool. A multi-host TPU slice is always recreated as a whole."""
 
     auto_repair: NotRequired[bool]
-    """Repair broken nodes; default: true, but false for flex-start, which does not support it."""
+    """Repairs broken nodes. Default: true, but false for flex-start, which does not support repairs."""
     auto_upgrade: NotRequired[bool]
-    """Upgrade nodes; clusters in a release channel require true. Default: true."""
+    """Upgrades nodes. Clusters in a release channel require true. Default: true."""
     strategy: NotRequired[UpgradesStrategy]
     """Upgrade strategy. Default: surge."""
     max_surge: NotRequired[int]
-    """surge: extra VMs during upgrades; they need quota, and room in the reservation. Default: 0."""
+    """surge: number of extra VMs during upgrades; they need quota, and free VMs in the reservation. Default: 0."""
     max_unavailable: NotRequired[int]
-    """surge: VMs that may be down at once during upgrades. Default: 1."""
+    """surge: number of VMs that may be down at the same time during upgrades. Default: 1."""
 
 
 class ReservationSpec(TypedDict):
     """The reservation that provides VMs: only its name, `any` for every open reservation that matches, or fields. With `any`, VMs that match no reservation are on-demand VMs and are charged as such."""
 
     name: str
-    """Name of the reservation; "*" is any open one that matches. Example: h100-pool."""
+    """Name of the reservation; "*" is any open reservation that matches. Example: h100-pool."""
     project: NotRequired[str]
-    """Project that shares it; default: the project of the environment."""
+    """Project that shares the reservation; default: the project of the environment."""
     block: NotRequired[str]
     """Reservation block; the node pool then needs a zone."""
     sub_block: NotRequired[str]
     """Reservation sub-block of the block."""
     chips: NotRequired[int]
-    """Chips or GPUs of the whole reservation, for all pools and environments; one pool states it. Example: 64."""
+    """Chips or GPUs of the whole reservation, for all pools and environments; only one pool needs to state it. Example: 64."""
     starts: NotRequired[str]
-    """First day of a future reservation, which has no VMs before it. Example: 2026-12-01."""
+    """First day of a future reservation, which has no VMs before that day. Example: 2026-12-01."""
     ends: NotRequired[str]
-    """Last day of a future reservation; Google then stops the VMs. Example: 2027-02-28."""
+    """Last day of a future reservation; after that day Google stops the VMs. Example: 2027-02-28."""
 
 
 class NodePoolSpec(TypedDict):
     """A node pool with TPUs or GPUs. Quota is charged for the maximum number of VMs that the autoscaler may create. The size of a GPU pool is in VMs (`min_nodes`, `max_nodes`). The size of a TPU pool is in slices of one `topology` (`min_slices`, `slices`). A slice with several VMs becomes a separate GKE node pool."""
 
     accelerator: NotRequired[str]
-    """GPU that is attached to a machine type without GPUs of its own."""
+    """GPU to attach to a machine type that includes no GPUs."""
     accelerator_count: NotRequired[int]
-    """GPUs that are attached to each VM. Default: 1."""
+    """Number of GPUs to attach to each VM. Default: 1."""
     gpu_direct: NotRequired[bool]
-    """Networks for GPUDirect, if the machine type supports it; without them, use one VM per job. Default: true."""
+    """Creates networks for GPUDirect, if the machine type supports it. Without them, use one VM per job. Default: true."""
     topology_aware: NotRequired[bool]
-    """Kueue picks the VMs of a job: GPUs near each other, TPU slices whole; only among existing VMs. Default: yes for GPUs of several VMs that all run from the start."""
+    """Lets Kueue choose the VMs of a job among existing VMs: GPUs close to each other, and whole TPU slices. Default: true for pools of several GPU VMs that are all always running."""
     compact: NotRequired[bool]
     """GPU: compact placement of the VMs; changing it recreates the node pool. Default: false."""
     driver: NotRequired[NodePoolSpecDriver]
@@ -291,39 +291,39 @@ class NodePoolSpec(TypedDict):
     partition: NotRequired[str]
     """GPU: size of the MIG partitions of each GPU. Example: 1g.10gb."""
     sharing: NotRequired[GpuSharing]
-    """GPU: lets several pods share a GPU; default: no."""
+    """GPU: lets several pods share a GPU; default: one pod per GPU."""
     local_ssd: NotRequired[LocalSsdSpec]
     """Local SSD of each VM."""
     preload_images: NotRequired[list[str]]
-    """Disk images with preloaded container images, as secondary boot disks. Example: ['projects/example-train/global/images/torch']."""
+    """Disk images with preloaded container images; each becomes a secondary boot disk. Example: ['projects/example-train/global/images/torch']."""
     max_pods: NotRequired[int]
-    """Maximum number of pods per VM; default: 16 on hosts of multi-host slices, else 32."""
+    """Maximum number of pods per VM; default: 16 on hosts of multi-host slices, otherwise 32."""
     taints: NotRequired[dict[str, TaintSpec]]
-    """Taints of the nodes, by key, in addition to GKE's."""
+    """Taints of the nodes, keyed by taint key, in addition to GKE's taints."""
     upgrades: NotRequired[Upgrades]
-    """Repairs and upgrades of the nodes."""
+    """How GKE repairs and upgrades the nodes."""
     provider_inputs: NotRequired[dict[str, Any]]
-    """Inputs of the GKE node pool that have no field here, as pulumi-gcp's Python spells them. Example: {'node_config': {'linux_node_config': {'sysctls': {'net.core.somaxconn': '4096'}}}}."""
+    """Inputs of the GKE node pool that have no field here, under their Python names in pulumi-gcp. Example: {'node_config': {'linux_node_config': {'sysctls': {'net.core.somaxconn': '4096'}}}}."""
     machine_type: str
     """Machine type. Example: a3-highgpu-8g."""
     zone: NotRequired[str]
     """Zone of the VMs; required in a regional cluster."""
     capacity: NotRequired[NodePoolSpecCapacity]
-    """Provisioning model; it decides which quota is charged. Default: on-demand."""
+    """Provisioning model, which determines the quota that is charged. Default: on-demand."""
     reservation: NotRequired[ReservationSpec]
-    """Reservation that the VMs come from: its name, any, or in full."""
+    """Reservation that provides the VMs: its name, any, or a mapping with its fields."""
     topology: NotRequired[str]
     """TPU: topology of a slice, in chips; required. Example: 4x8."""
     slices: NotRequired[int]
     """TPU: maximum number of slices. Default: 1."""
     min_slices: NotRequired[int]
-    """TPU: slices that are always running. Default: 0."""
+    """TPU: number of slices that are always running. Default: 0."""
     max_nodes: NotRequired[int]
-    """GPU: maximum number of VMs; in a regional cluster without zone, per zone. Default: 1."""
+    """GPU: maximum number of VMs (per zone if the cluster is regional and `zone` is not set). Default: 1."""
     min_nodes: NotRequired[int]
-    """GPU: VMs that are always running; in a regional cluster without zone, per zone. Default: 0."""
+    """GPU: number of VMs that are always running (per zone if the cluster is regional and `zone` is not set). Default: 0."""
     min_provision_nodes: NotRequired[int]
-    """GPU: VMs of min_nodes that suffice to create the pool in a stock-out; the others come later. Default: all. Leaving it out again recreates the node pool."""
+    """GPU: number of the min_nodes VMs that must start when the pool is created; in a stock-out the others start later. Default: all. Removing this field recreates the node pool."""
     max_run_hours: NotRequired[int]
     """flex-start and queued-provisioning: hours after which a VM is deleted."""
     boot_disk: NotRequired[BootDiskSpec]
@@ -331,7 +331,7 @@ class NodePoolSpec(TypedDict):
     labels: NotRequired[dict[str, str]]
     """Kubernetes labels of the nodes, in addition to GKE's. Example: {'team': 'vision'}."""
     deletion_protection: NotRequired[bool]
-    """false allows a change to delete or replace it, where the environment protects such resources. Default: true."""
+    """false lets a change delete or replace the resource, even if the environment protects resources. Default: true."""
 
 
 class AutoProvisioningSpec(TypedDict):
@@ -342,9 +342,9 @@ class AutoProvisioningSpec(TypedDict):
     memory_gb: int
     """Limit for the memory of all node pools together, in GB. Example: 8000."""
     accelerators: NotRequired[dict[str, int]]
-    """Limits for the chips or GPUs of all node pools together, by accelerator type. Example: {'nvidia-h100-80gb': 16}."""
+    """Limits for the chips or GPUs of all node pools together, keyed by accelerator type. Example: {'nvidia-h100-80gb': 16}."""
     zones: NotRequired[list[str]]
-    """Zones of the node pools it creates; default: the zones of the cluster."""
+    """Zones of the node pools that GKE creates; default: the zones of the cluster."""
     boot_disk: NotRequired[BootDiskSpec]
     """Boot disks of the nodes."""
 
@@ -357,45 +357,45 @@ class GkeClusterArgs(TypedDict):
     network: NotRequired[pulumi.Input[str | None]]
     """Id of the VPC, projects/*/global/networks/*; required unless the cluster is existing. Example: projects/example-train-dev/global/networks/dev."""
     service_account: NotRequired[pulumi.Input[str | None]]
-    """E-mail address of the account of the nodes; default: a new one with their roles."""
+    """E-mail address of the nodes' service account; default: a new account with the roles that nodes need."""
     host_project: NotRequired[str]
-    """Project of a Shared VPC; default: the place's."""
+    """Host project of a Shared VPC; default: the project of the place."""
     google_groups_domain: NotRequired[str]
-    """Domain whose Google groups may have rights in the cluster. Example: example.com."""
+    """Domain whose Google groups can get rights in the cluster. Example: example.com."""
     location: str
-    """A region, or a zone for machines that are in one zone only."""
+    """A region, or a zone if the machines are available in only one zone."""
     existing: NotRequired[str]
-    """Name of a cluster of the project that is somebody else's, to make pools and queues in. Example: shared-training."""
+    """Name of an existing cluster of the project, owned by somebody else, in which to create pools and queues. Example: shared-training."""
     subnet: NotRequired[SubnetSpec]
-    """Address ranges of the cluster; required unless it is existing."""
+    """Address ranges of the cluster; required unless the cluster is existing."""
     release_channel: NotRequired[GkeClusterReleaseChannel]
     """GKE release channel. Default: REGULAR."""
     version: NotRequired[str]
-    """Lowest version of the control plane, in quotes."""
+    """Minimum version of the control plane, in quotes."""
     maintenance: NotRequired[Maintenance]
     """When GKE may upgrade the cluster."""
     gpu_networks: NotRequired[GpuNetworksSpec]
-    """VPCs of this stack for GPUDirect."""
+    """VPCs that this stack creates for GPUDirect."""
     system_pool: NotRequired[SystemPoolSpec]
-    """Node pool of the controllers and of GKE's own pods."""
+    """Node pool for controllers and for GKE's own pods."""
     cpu_pools: NotRequired[dict[str, CpuPoolSpec]]
-    """Node pools for pods of teams without TPUs or GPUs, by name; with one, the system pool takes none. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
+    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
     pathways: NotRequired[PathwaysPoolSpec]
     """Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
-    """Node pools with TPUs or GPUs, by name."""
+    """Node pools with TPUs or GPUs, keyed by name."""
     auto_provisioning: NotRequired[AutoProvisioningSpec]
-    """Limits for node pools that GKE creates by itself; default: it creates none."""
+    """Limits for node pools that GKE creates automatically; default: GKE creates none."""
     binary_authorization: NotRequired[bool]
-    """Pods start only from images that the project's Binary Authorization policy allows. Default: false."""
+    """true lets pods start only from images that the project's Binary Authorization policy allows. Default: false."""
     fqdn_policies: NotRequired[bool]
-    """Lets egress name hosts, for which docs/tenancy.md; turning it off recreates the cluster. Default: false."""
+    """Allows host names in egress (docs/tenancy.md). Turning it off recreates the cluster. Default: false."""
     operators: NotRequired[list[GkeClusterOperators]]
-    """Add-ons of GKE: the slice controller of TPU 7x, and profiles of training."""
+    """GKE add-ons: the slice controller for TPU 7x, and profiling of training (ml-diagnostics)."""
     provider_inputs: NotRequired[dict[str, Any]]
-    """Inputs of the GKE cluster that have no field here, as pulumi-gcp's Python spells them. Example: {'cluster_autoscaling': {'autoscaling_profile': 'BALANCED'}}."""
+    """Inputs of the GKE cluster that have no field here, under their Python names in pulumi-gcp. Example: {'cluster_autoscaling': {'autoscaling_profile': 'BALANCED'}}."""
     deletion_protection: NotRequired[bool]
-    """false lets a change delete or replace it with its content, although the environment protects it. Default: true."""
+    """false lets a change delete or replace the cluster and its contents, even if the environment protects resources. Default: true."""
 
 
 class NodePoolsArgs(TypedDict):
@@ -406,49 +406,49 @@ class NodePoolsArgs(TypedDict):
     cluster: pulumi.Input[str]
     """Name of the cluster in Google Cloud. Example: dev-main."""
     service_account: pulumi.Input[str]
-    """E-mail address of the account of the nodes."""
+    """E-mail address of the nodes' service account."""
     location: str
-    """A region, or a zone for machines that are in one zone only."""
+    """A region, or a zone if the machines are available in only one zone."""
     system_pool: NotRequired[SystemPoolSpec]
-    """Node pool of the controllers and of GKE's own pods."""
+    """Node pool for controllers and for GKE's own pods."""
     cpu_pools: NotRequired[dict[str, CpuPoolSpec]]
-    """Node pools for pods of teams without TPUs or GPUs, by name; with one, the system pool takes none. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
+    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
     pathways: NotRequired[PathwaysPoolSpec]
     """Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
-    """Node pools with TPUs or GPUs, by name."""
+    """Node pools with TPUs or GPUs, keyed by name."""
     gpu_networks: NotRequired[GpuNetworksSpec]
-    """VPCs of this stack for GPUDirect."""
+    """VPCs that this stack creates for GPUDirect."""
 
 
 class ExportSpec(TypedDict):
     """Clients that may mount the share, and their access. The first entry that contains a client's address applies."""
 
     ranges: list[str]
-    """Address ranges of the clients, such as the nodes' ranges of clusters. Example: ['10.12.0.0/20']."""
+    """Address ranges of the clients, such as the node ranges of clusters. Example: ['10.12.0.0/20']."""
     access: NotRequired[ExportSpecAccess]
-    """What they may do. Default: read-write."""
+    """Access of these clients. Default: read-write."""
     squash: NotRequired[ExportSpecSquash]
-    """root turns the clients' root into the anonymous user; nodes create the folders of teams as root. Default: none."""
+    """root maps the clients' root user to the anonymous user. Nodes create the folders of teams as root. Default: none."""
     anonymous_id: NotRequired[int]
-    """User and group id of the anonymous user if root is squashed; default: 65534. Example: 65534."""
+    """User and group id of the anonymous user, if root is squashed; default: 65534. Example: 65534."""
 
 
 class BackupScheduleSpec(TypedDict):
     """Scheduled backups by a plan of Backup and DR. By default, one backup each day. Google enables Backup and DR for Filestore in a project on request (its page on backup plans, read 2026-11-22)."""
 
     every_hours: NotRequired[int]
-    """Hours between backups of a day."""
+    """Hours between the backups of a day."""
     weekdays: NotRequired[list[BackupScheduleSpecWeekdays]]
-    """Days with a backup; default: each day."""
+    """Weekdays with a backup; default: every day."""
     start_hour: NotRequired[int]
     """Hour of the day from which backups start. Default: 0."""
     end_hour: NotRequired[int]
-    """Hour of the day after which none starts. Default: 6."""
+    """Hour of the day after which no backup starts. Default: 6."""
     time_zone: NotRequired[str]
-    """Time zone of the hours, an IANA name. Default: UTC. Example: Europe/Zurich."""
+    """IANA name of the time zone of these hours. Default: UTC. Example: Europe/Zurich."""
     keep_days: NotRequired[int]
-    """Days that a backup is kept. Default: 30."""
+    """Days for which a backup is kept. Default: 30."""
     locked_days: NotRequired[int]
     """Days during which nobody can delete a backup. Default: 1."""
 
@@ -461,7 +461,7 @@ class FilestoreInstanceArgs(TypedDict):
     network: pulumi.Input[str]
     """Name or id of the VPC. Example: projects/example-train-dev/global/networks/dev."""
     services_range: NotRequired[pulumi.Input[str | None]]
-    """Name of the VPC's range for private service access, if the instance joins by it. Example: dev-services."""
+    """Name of the VPC's address range for private service access, if the instance joins the VPC that way. Example: dev-services."""
     location: str
     """A zone for zonal tiers, a region for REGIONAL and ENTERPRISE."""
     tier: NotRequired[str]
@@ -469,46 +469,46 @@ class FilestoreInstanceArgs(TypedDict):
     capacity_gib: int
     """Capacity in GiB. Example: 1024."""
     share: NotRequired[str]
-    """Name of the file share: lower-case letters, digits and _, at most 16. Default: share. Example: share."""
+    """Name of the file share: at most 16 lower-case letters, digits and _. Default: share. Example: share."""
     protocol: NotRequired[str]
     """NFS_V3 or NFS_V4_1; not every tier supports both. Default: NFS_V3. Example: NFS_V3."""
     reserved_range: NotRequired[str]
-    """Its address range in the VPC, free of subnets, read at creation; default: Google Cloud picks one. Example: 10.20.32.0/24."""
+    """Address range of the instance in the VPC, outside of all subnets. Filestore reads it only at creation; default: Google Cloud chooses a range. Example: 10.20.32.0/24."""
     connection: NotRequired[FilestoreInstanceConnection]
-    """How it joins the VPC; private-service-access takes an address of private_services_range. Default: direct-peering."""
+    """How the instance joins the VPC. With private-service-access, its address is in private_services_range. Default: direct-peering."""
     team: NotRequired[str]
-    """Name of the one team that may mount it; default: any team, each held to a folder of its name."""
+    """Name of the only team that may mount the instance; default: every team may, but only the folder with its name."""
     exports: NotRequired[list[ExportSpec]]
-    """Who may mount it; default: whoever reaches its address, also as root."""
+    """Clients that may mount the instance; default: all clients that reach its address, including as root."""
     iops: NotRequired[int]
-    """IOPS in total, paid for apart from the capacity."""
+    """Total IOPS, billed in addition to the capacity."""
     iops_per_tib: NotRequired[int]
-    """IOPS per TiB, paid for apart from the capacity."""
+    """IOPS per TiB, billed in addition to the capacity."""
     snapshots: NotRequired[list[str]]
-    """Snapshots by name: a new name takes one, a removed name deletes it."""
+    """Names of snapshots. A new name creates a snapshot, and a removed name deletes it."""
     backups: NotRequired[BackupScheduleSpec]
-    """Backups on a schedule; default: none."""
+    """Schedule of backups; default: no backups."""
     restore_from: NotRequired[str]
-    """Backup, of Filestore or of a backup vault, that a new instance starts with. Example: projects/example-train-dev/locations/us-central1/backups/before-move."""
+    """Backup from which a new instance is restored, in Filestore or in a backup vault. Example: projects/example-train-dev/locations/us-central1/backups/before-move."""
     provider_inputs: NotRequired[dict[str, Any]]
-    """Inputs of the instance that have no field here, as pulumi-gcp's Python spells them. Example: {'description': 'Home directories'}."""
+    """Inputs of the instance that have no field here, under their Python names in pulumi-gcp. Example: {'description': 'Home directories'}."""
     deletion_protection: NotRequired[bool]
-    """false allows a change to delete or replace it, where the environment protects such resources. Default: true."""
+    """false lets a change delete or replace the resource, even if the environment protects resources. Default: true."""
 
 
 class ChartOverride(TypedDict):
     """Another version or source for a Helm chart, such as a mirror that a private cluster can reach."""
 
     version: NotRequired[str]
-    """Version of the chart, in quotes; default: the catalogue's."""
+    """Version of the chart, in quotes; default: the version in the catalogue."""
     chart: NotRequired[str]
-    """An OCI reference, a path, or a name in the repository; default: the catalogue's. Example: oci://us-docker.pkg.dev/example-train/charts/kueue."""
+    """An OCI reference, a path, or a name in the repository; default: the chart in the catalogue. Example: oci://us-docker.pkg.dev/example-train/charts/kueue."""
     repository: NotRequired[str]
     """URL of the chart repository. Example: https://charts.example.com."""
     digest: NotRequired[str]
-    """Digest of the chart, which has to be an OCI reference: no other package of that version is taken. Example: sha256:0000000000000000000000000000000000000000000000000000000000000000."""
+    """Digest of the chart, only for an OCI reference. Another package with the same version is then refused. Example: sha256:0000000000000000000000000000000000000000000000000000000000000000."""
     ready_minutes: NotRequired[int]
-    """Minutes until the chart's pods have to be ready; then a first installation is removed, and an upgrade goes back to the version before. Default: 10."""
+    """Minutes within which the chart's pods have to be ready. Otherwise a first installation is removed, and an upgrade is rolled back. Default: 10."""
 
 
 class JobSetArgs(TypedDict):
@@ -528,23 +528,23 @@ class KueueArgs(TypedDict):
     chart: NotRequired[ChartOverride]
     """Another version or source of the chart."""
     fair_sharing: NotRequired[bool]
-    """Teams borrow in proportion to their weights. Default: true."""
+    """true lets teams borrow in proportion to their weights. Default: true."""
     location: str
-    """A region, or a zone for machines that are in one zone only."""
+    """A region, or a zone if the machines are available in only one zone."""
     system_pool: NotRequired[SystemPoolSpec]
-    """Node pool of the controllers and of GKE's own pods."""
+    """Node pool for controllers and for GKE's own pods."""
     cpu_pools: NotRequired[dict[str, CpuPoolSpec]]
-    """Node pools for pods of teams without TPUs or GPUs, by name; with one, the system pool takes none. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
+    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
     pathways: NotRequired[PathwaysPoolSpec]
     """Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
-    """Node pools with TPUs or GPUs, by name."""
+    """Node pools with TPUs or GPUs, keyed by name."""
     serving: NotRequired[bool]
-    """Teams may have model servers here: Kueue queues their pods, and autoscalers see their metrics. Default: false."""
+    """Lets teams have model servers here: Kueue queues their pods, and autoscalers can read their metrics. Default: false."""
     operators: NotRequired[list[KueueOperators]]
     """Software for other kinds of jobs; slice-controller and ml-diagnostics are GKE's own add-ons. Example: ['ray', 'trainer']."""
     deletion_protection: NotRequired[bool]
-    """false lets a change delete or replace it with its content, although the environment protects it. Default: true."""
+    """false lets a change delete or replace the cluster and its contents, even if the environment protects resources. Default: true."""
 
 
 class PrometheusArgs(TypedDict):
@@ -560,22 +560,22 @@ class Share(TypedDict):
     """A team's or a cohort's share of a ResourceFlavor in a cluster, in chips or GPUs. Members share a cohort's."""
 
     nominal_quota: int
-    """Nominal quota: chips or GPUs that the team can always get back. Example: 16."""
+    """Nominal quota: number of chips or GPUs that the team can always reclaim. Example: 16."""
     borrowing_limit: NotRequired[int]
-    """Maximum that the team may borrow; default: no limit."""
+    """Maximum number of chips or GPUs that the team may borrow; default: no limit."""
     lending_limit: NotRequired[int]
-    """Maximum that other teams may borrow from it; default: all of it."""
+    """Maximum number of chips or GPUs that other teams may borrow from the share; default: all."""
 
 
 class CohortSpec(TypedDict):
     """Teams that borrow from each other first, such as a department. A cohort can have its own quota."""
 
     parent: NotRequired[str]
-    """Parent cohort; default: the cluster's, which contains all others."""
+    """Parent cohort; default: the cluster's cohort, which contains all others."""
     weight: NotRequired[int]
-    """Weight in fair sharing: 2 borrows twice as much as 1; 0 borrows what nobody wants. Default: 1."""
+    """Weight in fair sharing: weight 2 borrows twice as much as weight 1; weight 0 borrows only what no other team wants. Default: 1."""
     shares: NotRequired[dict[str, dict[str, Share]]]
-    """Quota that no team of it has been promised and all may borrow, by cluster and flavor. Example: {'us-central1': {'h100-reservation': {'nominal_quota': 16}}}."""
+    """Quota that belongs to no team of the cohort and that all its teams may borrow, keyed by cluster and flavor. Example: {'us-central1': {'h100-reservation': {'nominal_quota': 16}}}."""
 
 
 class ResourceFlavorsArgs(TypedDict):
@@ -586,13 +586,13 @@ class ResourceFlavorsArgs(TypedDict):
     cluster: str
     """Name of the GkeCluster. Example: main."""
     priorities: NotRequired[dict[str, int]]
-    """Priorities of jobs, by name; higher first. Example: {'high': 1000}."""
+    """Priorities of jobs, keyed by name; a higher number comes first. Example: {'high': 1000}."""
     cohorts: NotRequired[dict[str, CohortSpec]]
-    """Cohorts of teams, by name; default: only the cluster's."""
+    """Cohorts of teams, keyed by name; default: only the cluster's cohort."""
     location: str
-    """A region, or a zone for machines that are in one zone only."""
+    """A region, or a zone if the machines are available in only one zone."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
-    """Node pools with TPUs or GPUs, by name."""
+    """Node pools with TPUs or GPUs, keyed by name."""
 
 
 class TeamPlace(TypedDict):
@@ -601,7 +601,7 @@ class TeamPlace(TypedDict):
     project: str
     """Id of a Google Cloud project. Example: example-train-dev."""
     environment: str
-    """Environment: the start of names in Google Cloud. Example: dev."""
+    """Name of the environment, with which names in Google Cloud begin. Example: dev."""
     team: str
     """Team that the resources are for. Example: vision."""
     labels: NotRequired[dict[str, str]]
@@ -609,7 +609,7 @@ class TeamPlace(TypedDict):
     deletion_protection: NotRequired[bool]
     """false lets a change delete clusters, node pools, buckets and instances. Default: true."""
     keys: NotRequired[dict[str, str]]
-    """Keys of Cloud KMS that encrypt data, by region; default: Google's own."""
+    """Cloud KMS keys that encrypt data, keyed by region; default: Google's own keys."""
 
 
 class TeamNamespaceArgs(TypedDict):
@@ -620,18 +620,18 @@ class TeamNamespaceArgs(TypedDict):
     members: list[str]
     """IAM members of the team. Example: ['group:vision@example.com']."""
     google_service_account: pulumi.Input[str]
-    """E-mail address of the account in Google Cloud that jobs act as. Example: dev-vision-jobs@example-train-dev.iam.gserviceaccount.com."""
+    """E-mail address of the Google Cloud service account of the jobs. Example: dev-vision-jobs@example-train-dev.iam.gserviceaccount.com."""
     quota: NotRequired[dict[str, str]]
-    """Limits of the namespace, the hard part of a ResourceQuota; default: nothing bounds its objects. Example: {'requests.nvidia.com/gpu': '16'}."""
+    """Limits of the namespace, as in `hard` of a ResourceQuota; default: no limits. Example: {'requests.nvidia.com/gpu': '16'}."""
     egress: NotRequired[dict[str, Any]]
-    """Destinations of the team's pods, the spec of a NetworkPolicy; default: all. Example: {'policyTypes': ['Egress']}."""
+    """Destinations that the team's pods may connect to, as the spec of a NetworkPolicy; default: all. Example: {'policyTypes': ['Egress']}."""
 
 
 class Fallback(TypedDict):
     """The order in which Kueue tries flavors for a job. It uses the first with enough quota. The order is a list because the engine sorts the keys of a mapping. The order of shares in a file has no effect."""
 
     order: NotRequired[dict[str, list[str]]]
-    """Flavors of each cluster in the order in which Kueue tries them; the others follow. Example: {'us-central1': ['h100-reservation', 'h100-spot']}."""
+    """Flavors in the order in which Kueue tries them, keyed by cluster. Kueue tries other flavors after these. Example: {'us-central1': ['h100-reservation', 'h100-spot']}."""
     when_can_borrow: NotRequired[FallbackWhenCanBorrow]
     """If a job fits by borrowing: MayStopSearch borrows, TryNextFlavor tries the next flavor first. Default: MayStopSearch."""
     when_can_preempt: NotRequired[FallbackWhenCanBorrow]
@@ -642,11 +642,11 @@ class Preemption(TypedDict):
     """The running jobs that a waiting job of the team may stop."""
 
     within_queue: NotRequired[PreemptionWithinQueue]
-    """Jobs of the team itself. Default: LowerPriority."""
+    """Which of the team's own jobs may be preempted. Default: LowerPriority."""
     reclaim: NotRequired[PreemptionReclaim]
-    """Jobs of others that use what the team has lent. Default: Any."""
+    """Which jobs of other teams may be preempted if they use quota that the team has lent. Default: Any."""
     borrow_within_cohort: NotRequired[PreemptionBorrowWithinCohort]
-    """Jobs of others, so that the team borrows in their place; only without fair sharing. Default: Never."""
+    """Which jobs of other teams may be preempted so that the team can borrow their quota; only without fair sharing. Default: Never."""
 
 
 class TeamQueuesArgs(TypedDict):
@@ -659,19 +659,19 @@ class TeamQueuesArgs(TypedDict):
     namespace: pulumi.Input[str]
     """Namespace of the team. Example: vision."""
     shares: dict[str, Share]
-    """Shares of the team, by flavor. Example: {'h100': {'nominal_quota': 16}}."""
+    """Shares of the team, keyed by flavor. Example: {'h100': {'nominal_quota': 16}}."""
     fallback: NotRequired[Fallback]
     """The order in which Kueue tries flavors."""
     cohort: NotRequired[str]
-    """Cohort in which the team borrows; default: the cluster's. Example: research."""
+    """Cohort in which the team borrows; default: the cluster's cohort. Example: research."""
     weight: NotRequired[int]
-    """Weight in fair sharing: 2 borrows twice as much as 1; 0 borrows what nobody wants. Default: 1."""
+    """Weight in fair sharing: weight 2 borrows twice as much as weight 1; weight 0 borrows only what no other team wants. Default: 1."""
     preemption: NotRequired[Preemption]
-    """Whose running jobs the team's jobs may stop."""
+    """Running jobs that the team's jobs may preempt."""
     location: str
-    """A region, or a zone for machines that are in one zone only."""
+    """A region, or a zone if the machines are available in only one zone."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
-    """Node pools with TPUs or GPUs, by name."""
+    """Node pools with TPUs or GPUs, keyed by name."""
 
 
 class TeamBucketArgs(TypedDict):
@@ -680,36 +680,36 @@ class TeamBucketArgs(TypedDict):
     place: TeamPlace
     """Project, environment, team, labels, protection and keys."""
     members: NotRequired[list[str]]
-    """IAM members of the team, who read and add objects. Example: ['group:v@example.com']."""
+    """IAM members of the team, who may read and add objects. Example: ['group:v@example.com']."""
     jobs: pulumi.Input[str]
-    """E-mail address of the account of the team's jobs, which reads and writes objects. Example: dev-vision-jobs@example-train-dev.iam.gserviceaccount.com."""
+    """E-mail address of the service account of the team's jobs, which may read and write objects. Example: dev-vision-jobs@example-train-dev.iam.gserviceaccount.com."""
     location: str
     """Region of the bucket."""
     storage_class: NotRequired[TeamBucketStorageClass]
     """Storage class. Default: STANDARD."""
     size_gib: NotRequired[int]
-    """Expected GiB, to estimate its cost; default: no estimate."""
+    """Expected size in GiB, to estimate the cost; default: no estimate."""
     delete_after_days: NotRequired[int]
     """Days after which objects are deleted; default: never."""
     versioning: NotRequired[bool]
     """Keep old versions of objects. Default: false."""
     hierarchical_namespace: NotRequired[bool]
-    """Real folders, so that renaming one is a single operation; changing it replaces the bucket. Default: false."""
+    """Gives the bucket real folders, so that renaming a folder is a single operation. Changing this field replaces the bucket. Default: false."""
     members_write: NotRequired[bool]
-    """Lets members overwrite and delete objects; otherwise they only read and add objects. Default: false."""
+    """Lets members overwrite and delete objects; otherwise they can only read and add objects. Default: false."""
     provider_inputs: NotRequired[dict[str, Any]]
-    """Inputs of the bucket that have no field here, as pulumi-gcp's Python spells them. Example: {'logging': {'log_bucket': 'example-train-access-logs'}}."""
+    """Inputs of the bucket that have no field here, under their Python names in pulumi-gcp. Example: {'logging': {'log_bucket': 'example-train-access-logs'}}."""
 
 
 class GatewaySpec(TypedDict):
     """Access from the internet: a load balancer with Identity-Aware Proxy, which admits only the members."""
 
     address: str
-    """Reserved global address, to which the host's DNS record leads, by name. Example: notebooks."""
+    """Name of the reserved global address to which the host's DNS record points. Example: notebooks."""
     certificate_map: str
-    """Certificate map of Certificate Manager with the host's certificate, by name. Example: notebooks."""
+    """Name of the Certificate Manager certificate map with the host's certificate. Example: notebooks."""
     members: list[str]
-    """IAM members that Identity-Aware Proxy lets in. Example: ['group:ml@example.com']."""
+    """IAM members that Identity-Aware Proxy admits. Example: ['group:ml@example.com']."""
 
 
 class OauthSecret(TypedDict):
@@ -718,45 +718,45 @@ class OauthSecret(TypedDict):
     name: NotRequired[str]
     """Name of the Secret in the hub's namespace, or in Secret Manager. Default: jupyterhub-oauth. Example: vision."""
     key: NotRequired[str]
-    """Key of a Kubernetes Secret that holds the client secret. Default: client-secret."""
+    """Key of the client secret in a Kubernetes Secret. Default: client-secret."""
     secret_manager: NotRequired[bool]
-    """Keep it in Secret Manager, where you add its value; false: a Secret that you create by hand. Default: false."""
+    """true keeps the secret in Secret Manager, where you add its value. false: you create a Kubernetes Secret by hand. Default: false."""
 
 
 class NotebookTeam(TypedDict):
     """Members of a team whose notebooks run in the team's namespace and queue, and use its share of the flavors."""
 
     users: list[str]
-    """Accounts that may start them. Example: ['ada@example.com']."""
+    """Accounts that may start these notebooks. Example: ['ada@example.com']."""
     pools: list[str]
-    """Node pools of this cluster that they may run on. Example: ['a100']."""
+    """Node pools of this cluster on which these notebooks may run. Example: ['a100']."""
 
 
 class Notebooks(TypedDict):
     """JupyterHub in a cluster, with home directories on Filestore, and a profile for each pool in `pools`."""
 
     filestore: str
-    """Filestore instance of the environment that holds the home directories. Example: homes."""
+    """Filestore instance of the environment for the home directories. Example: homes."""
     host: NotRequired[str]
-    """Host name at which browsers reach the hub; default: localhost, by port-forward."""
+    """Host name at which browsers reach the hub; default: localhost, with port-forward."""
     gateway: NotRequired[GatewaySpec]
-    """A load balancer for host; default: none, so that host leads to what you put there."""
+    """A load balancer for `host`; default: none, so you direct `host` to the hub yourself."""
     oauth_client_id: str
     """OAuth client id of your Google sign-in. Example: notebooks.apps.example.com."""
     oauth_secret: NotRequired[OauthSecret]
-    """Where the OAuth client secret is."""
+    """Location of the OAuth client secret."""
     allowed_domain: str
     """Domain whose accounts may sign in. Example: example.com."""
     pools: NotRequired[list[str]]
-    """Node pools of this cluster that notebooks may take hosts of; no team is promised what they hold. Example: ['gpu-notebooks']."""
+    """Node pools of this cluster whose VMs notebooks may use. The capacity of these pools is promised to no team. Example: ['gpu-notebooks']."""
     teams: NotRequired[dict[str, NotebookTeam]]
-    """Teams whose people have notebooks on the team's own share, in its queue, below its jobs. Example: {'vision': {'users': ['ada@example.com'], 'pools': ['a100']}}."""
+    """Teams whose members run notebooks in the team's queue, on its share and with a lower priority than its jobs, keyed by team. Example: {'vision': {'users': ['ada@example.com'], 'pools': ['a100']}}."""
     buckets: NotRequired[bool]
-    """Gives everybody's notebooks a service account that reads buckets of data sets for all teams. Default: false."""
+    """Gives all notebooks a service account that can read the buckets of data sets for all teams. Default: false."""
     idle_minutes: NotRequired[int]
-    """Minutes after which a notebook that does nothing ends. Default: 60."""
+    """Minutes after which an idle notebook ends. Default: 60."""
     image: NotRequired[str]
-    """Notebook image with its tag; default: the one in the catalogue. Example: us-docker.pkg.dev/example-train/images/notebook:2026-11."""
+    """Notebook image with its tag; default: the image in the catalogue. Example: us-docker.pkg.dev/example-train/images/notebook:2026-11."""
     home_gib: NotRequired[int]
     """Size of the volume claim for all home directories, in GiB. Default: 512."""
 
@@ -769,17 +769,17 @@ class JupyterHubArgs(TypedDict):
     cluster: str
     """Name of the GkeCluster. Example: main."""
     home_claim: pulumi.Input[str]
-    """PersistentVolumeClaim in the hub's namespace, jupyterhub, that holds all homes. Example: homes."""
+    """PersistentVolumeClaim for all home directories, in the hub's namespace, jupyterhub. Example: homes."""
     chart: NotRequired[ChartOverride]
     """Another version or source of the chart."""
     location: str
-    """A region, or a zone for machines that are in one zone only."""
+    """A region, or a zone if the machines are available in only one zone."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
-    """Node pools with TPUs or GPUs, by name."""
+    """Node pools with TPUs or GPUs, keyed by name."""
     notebooks: Notebooks
-    """The hub; the name of its Filestore instance is not read here."""
+    """JupyterHub. This component does not use the name of its Filestore instance."""
     deletion_protection: NotRequired[bool]
-    """false lets a change delete or replace it with its content, although the environment protects it. Default: true."""
+    """false lets a change delete or replace the cluster and its contents, even if the environment protects resources. Default: true."""
 
 
 class VertexBootDisk(TypedDict):
@@ -795,7 +795,7 @@ class ResourcePoolSpec(TypedDict):
     """Identical VMs of a persistent resource, with the same machine type and boot disk."""
 
     machine_type: str
-    """Machine type; its GPUs come with it. Example: a2-highgpu-1g."""
+    """Machine type, including its GPUs. Example: a2-highgpu-1g."""
     accelerator: NotRequired[str]
     """GPU that is attached to an N1 machine type; default: none. Example: t4."""
     accelerator_count: NotRequired[int]
@@ -803,7 +803,7 @@ class ResourcePoolSpec(TypedDict):
     replicas: NotRequired[int]
     """Number of VMs; with max_replicas, the minimum. Default: 1."""
     max_replicas: NotRequired[int]
-    """Maximum number of VMs; turns autoscaling on."""
+    """Maximum number of VMs; this field turns autoscaling on."""
     boot_disk: NotRequired[VertexBootDisk]
     """Boot disks of the VMs."""
 
@@ -814,9 +814,9 @@ class PersistentResourceArgs(TypedDict):
     place: TeamPlace
     """Project, environment, team, labels, protection and keys."""
     network_attachment: NotRequired[pulumi.Input[str | None]]
-    """Network attachment through which its VMs reach a VPC; default: none. Example: projects/example-train/regions/us-central1/networkAttachments/vertex."""
+    """Network attachment through which the VMs reach a VPC; default: none. Example: projects/example-train/regions/us-central1/networkAttachments/vertex."""
     machine_type: str
-    """Machine type; its GPUs come with it. Example: a2-highgpu-1g."""
+    """Machine type, including its GPUs. Example: a2-highgpu-1g."""
     accelerator: NotRequired[str]
     """GPU that is attached to an N1 machine type; default: none. Example: t4."""
     accelerator_count: NotRequired[int]
@@ -824,14 +824,14 @@ class PersistentResourceArgs(TypedDict):
     replicas: NotRequired[int]
     """Number of VMs; with max_replicas, the minimum. Default: 1."""
     max_replicas: NotRequired[int]
-    """Maximum number of VMs; turns autoscaling on."""
+    """Maximum number of VMs; this field turns autoscaling on."""
     boot_disk: NotRequired[VertexBootDisk]
     """Boot disks of the VMs."""
     region: str
     """Region of Vertex AI."""
     more_pools: NotRequired[dict[str, ResourcePoolSpec]]
-    """Further pools, by name; a job runs on the pools with its machines and disks."""
+    """Further pools, keyed by name. A job runs on the pools that have its machine types and disks."""
     provider_inputs: NotRequired[dict[str, Any]]
-    """Inputs of the persistent resource that have no field here, as pulumi-gcp's Python spells them. Example: {'resource_pools': [{'machine_spec': {'min_cpu_platform': 'Intel Ice Lake'}}]}."""
+    """Inputs of the persistent resource that have no field here, under their Python names in pulumi-gcp. Example: {'resource_pools': [{'machine_spec': {'min_cpu_platform': 'Intel Ice Lake'}}]}."""
     deletion_protection: NotRequired[bool]
-    """false allows a change to delete or replace it, where the environment protects such resources. Default: true."""
+    """false lets a change delete or replace the resource, even if the environment protects resources. Default: true."""

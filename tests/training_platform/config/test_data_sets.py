@@ -60,7 +60,7 @@ def test_a_bucket_of_another_region_is_warned_of_with_its_egress(tmp_path: Path)
     (finding,) = data_set_findings(tmp_path, "{size_gib: 5, bucket: {name: example-one, location: europe-west4}}")
 
     assert (finding.rule, finding.severity, finding.path) == ("data-set-region", "warning", "data_sets.d")
-    assert "each time that a job reads all of it, 5 GiB cross regions and are charged as egress" in finding.message
+    assert "each complete read sends 5 GiB between regions, which is charged as egress" in finding.message
     assert finding.position is not None
     assert finding.nearest == "us-central1"
 

@@ -89,7 +89,7 @@ class ReservationSpec(Consistent):
         if self.any and of_one:
             yield Problem(
                 ("name",),
-                f"'any' stands for no particular reservation, so it does not support {', '.join(of_one)}",
+                f"'any' means any open reservation, so it does not support {', '.join(of_one)}",
                 allowed="only any, or a name",
                 nearest="any",
             )
