@@ -576,9 +576,9 @@ GAINS: dict[str, list[Attempt]] = {
     "starve another team": STARVING,
     "keep machines that Kueue no longer counts": KEEPING,
     "outrank another team's pods": OUTRANKING,
-    "hold the namespace": of_the_list("hold the namespace"),
-    "pass for a controller, which policies let through": [
-        *of_the_list("pass for a controller, which policies let through"),
+    "block the deletion of the namespace": of_the_list("block the deletion of the namespace"),
+    "pose as a controller, which policies do not restrict": [
+        *of_the_list("pose as a controller, which policies do not restrict"),
         *POSING,
     ],
     "escape to a node": ESCAPING,

@@ -47,7 +47,7 @@ PAGE = [
     ("a job without `kueue", "test_job_ends.py::test_a_job_without_the_teams_limit_of_time_is_refused"),
     ("pods in any template with", "end 901 seconds .*|run as gmp-critical.*|put a finalizer on pods"),
     ("another spec for a Train", "test_operators.py::test_a_runtime_does_not_shrink_while_jobs_of_it_wait"),
-    ("deleting a job without", "delete a Job.*"),
+    ("deleting a job but not", "delete a Job.*"),
     ("deleting or evicting a", "(delete pods|deletecollection pods|create pods/eviction) in vision .*"),
     ("a claim of GPUs or other", "test_admission.py::test_claims_are_for_network_devices_by_an_exact_count"),
     (
@@ -59,7 +59,7 @@ PAGE = [
     ("a pod with the labels of", "have the token of .*"),
     ("affinity to, or away", "keep another team's pods away, by .*|pose as another team's job towards JobSet's .*"),
     ("any server's NFS share,", "mount its (Filestore|disk) .*|mount a share by a driver"),
-    ("another team's folder of", "(untried on a cluster"),
+    ("another team's folder of", "(not tested on a cluster"),
     ("another service account", "run under an account that is not the team's"),
     (
         "an image from elsewhere,",
@@ -69,7 +69,7 @@ PAGE = [
     ("a container with the", "be the daemon of .*|(run|give|load|start|mount) .* the daemon.*"),
     ("a command in the daemon", "(exec|attach): .*"),
     ("more objects, CPUs,", "take all (CPUs|memory)"),
-    ("connections to another", "(untried on a cluster"),
+    ("connections to another", "(not tested on a cluster"),
 ]
 """Each attack of the page, by its first words: ways of the list, a test of another file, or that nobody tried it."""
 
@@ -81,7 +81,7 @@ def test_each_attack_of_the_page_is_in_the_list_is_tested_elsewhere_or_says_that
 
     for (attack, refused_by), (words, tried) in zip(rows, PAGE, strict=True):
         assert attack.startswith(words)
-        if tried.startswith("(untried"):
+        if tried.startswith("(not tested"):
             assert tried in refused_by, attack
         elif "::" in tried:
             file, _, name = tried.partition("::")
