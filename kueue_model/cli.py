@@ -40,7 +40,7 @@ class _Command(click.Command):
 @click.argument("trace", type=_PATH)
 @click.option("--against", type=_PATH, metavar="PATH", help="Compare with these earlier manifests.")
 @click.option("--changes", type=_PATH, metavar="FILE", help="CSV file: when queues are held or jobs change priority.")
-@click.option("--machines", type=_PATH, metavar="FILE", help="YAML file: when machines of a flavor come and go.")
+@click.option("--machines", type=_PATH, metavar="FILE", help="YAML file: when machines of a flavor arrive and leave.")
 @click.option("--runs", type=click.IntRange(1, 1000), default=1, help="Number of runs, each with its own seed.")
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
 @click.option("--plots", type=_PATH, metavar="FOLDER", help="Write waits by queue and use by flavor as SVG files.")
@@ -86,7 +86,7 @@ def kueue_model(
     ]
     unusable = traces[0].unusable
     if unusable:
-        notes.append(f"Unusable and left out of {trace}: {counted(unusable, 'row')}.")
+        notes.append(f"Left out of {trace} because unusable: {counted(unusable, 'row')}.")
     if machines is None:
         notes.append("All machines of the nominal quota are assumed to exist; --machines FILE takes your own figures.")
     base = figures[1] if against else []
@@ -118,7 +118,7 @@ def main() -> None:
     try:
         kueue_model()
     except Exception as error:  # noqa: BLE001 # any error here is a bug, and nothing about the manifests
-        click.echo(f"kueue-model: {printable(bug('failed and played nothing', error))}", err=True)
+        click.echo(f"kueue-model: {printable(bug('failed before the simulation ended', error))}", err=True)
         sys.exit(2)
 
 

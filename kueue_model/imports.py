@@ -56,11 +56,11 @@ class NameTable(Section):
         for amount, kind in needs:
             need = _our_name(self.needs, kind)
             if need is None:
-                return f"jobs on {kind!r}, which needs lacks"
+                return f"jobs on {kind!r}, which is not under needs in the table of names"
             parts.append(f"{amount} {need}")
         our_team = _our_name(self.teams, team)
         if our_team is None:
-            return f"jobs of {team!r}, which teams lacks"
+            return f"jobs of {team!r}, which is not under teams in the table of names"
         return {"team": our_team, "needs": " + ".join(parts), **more}
 
 
@@ -300,7 +300,7 @@ def _read_kueue(path: Path, text: str, table: NameTable, imported: Imported) -> 
             subject = "this item"
             if isinstance(metadata, dict) and "name" in metadata:
                 subject = repr(metadata["name"])
-            message = f"{subject} is not a workload as Kueue writes it"
+            message = f"{subject} is not a Workload in Kueue's format"
             imported.reject(path, line, column, message, "the output of kubectl")
 
 

@@ -37,14 +37,15 @@ def refusals(kind: str, api_version: str, node: yaml.MappingNode, file: str) -> 
     version = api_version.removeprefix(f"{GROUP}/")
     versions = [name.removeprefix(f"{kind} ") for name in shapes() if name.startswith(f"{kind} ")]
     if versions and version not in versions:
-        yield f"{file}:{node.start_mark.line + 1}: {kind} of {api_version} is not read. Allowed: {_listed(versions)}."
+        place = f"{file}:{node.start_mark.line + 1}"
+        yield f"{place}: {kind} of {api_version} is not supported. Allowed: {_listed(versions)}."
     elif versions:
         yield from _refusals(node, shapes()[f"{kind} {version}"], f"{kind} of {version}", "", file)
 
 
 def _refusals(node: yaml.Node, shape: Shape, subject: str, path: str, file: str) -> Iterator[str]:
     if shape.get("type") == "string" and node.tag not in _STRINGS:
-        yield f"{file}:{node.start_mark.line + 1}: {path} is no string. Allowed: a string, such as a name in quotes."
+        yield f"{file}:{node.start_mark.line + 1}: {path} is not a string. Allowed: a string, such as a name in quotes."
     elif isinstance(node, yaml.MappingNode) and "fields" in shape:
         yield from _refused_fields(node, shape, subject, path, file)
     elif isinstance(node, yaml.SequenceNode) and "items" in shape:
@@ -60,7 +61,7 @@ def _refused_fields(node: yaml.MappingNode, shape: Shape, subject: str, path: st
     for name in shape.get("required", ()):
         if name not in present:
             where = f"{path}.{name}" if path else name
-            yield f"{file}:{node.start_mark.line + 1}: {subject} needs a value of {where}."
+            yield f"{file}:{node.start_mark.line + 1}: {subject} needs a value for {where}."
     for key, value in node.value:
         name = str(key.value)
         inner = f"{path}.{name}" if path else name

@@ -99,7 +99,7 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
     queues = {row.name: row for row in objects["ClusterQueue"]}
     if not queues:
         raise UserError(
-            f"{path} has no ClusterQueue: kubectl get clusterqueues,cohorts,resourceflavors,localqueues -o yaml."
+            f"{path} has no ClusterQueue. See kubectl get clusterqueues,cohorts,resourceflavors,localqueues -o yaml."
         )
     errors = []
     queue_specs = {name: _readable(row, _queue_spec, errors) for name, row in queues.items()}
@@ -243,7 +243,7 @@ def _duplicates(objects: Mapping[str, list[Object]]) -> Iterator[str]:
         first: dict[str, Object] = {}
         for row in objects[kind]:
             if row.name in first and row.spec != first[row.name].spec:
-                yield f"{row.position}: {kind} {row.name} is at {first[row.name].position} too, with another spec."
+                yield f"{row.position}: {kind} {row.name} is also at {first[row.name].position}, with another spec."
             first.setdefault(row.name, row)
 
 
@@ -263,7 +263,7 @@ def _lost_local_queues(local_queues: list[Object], queues: Mapping[str, Object])
             hint = f" Nearest: {nearest}." if nearest else ""
             yield (
                 f"{_position(row, 'spec', 'clusterQueue')}: LocalQueue {row.name}: {queue!r} is not a ClusterQueue, so "
-                f"none of its jobs starts. Allowed: {', '.join(sorted(queues))}.{hint}"
+                f"its jobs never start. Allowed: {', '.join(sorted(queues))}.{hint}"
             )
 
 
@@ -335,14 +335,14 @@ def _check_quota(flavor: Json, covered: Sequence[object], *, is_root: bool) -> N
     rows = {row["name"]: row for row in flavor["resources"]}
     if set(rows) != set(covered):
         resources = ", ".join(map(str, covered))
-        raise ValueError(f"flavor {flavor['name']} has quota of {', '.join(rows)}, not of {resources}")
+        raise ValueError(f"flavor {flavor['name']} has quota for {', '.join(rows)}, not for {resources}")
     for name, row in rows.items():
         for key in AMOUNTS:
             if row.get(key) is None:
                 continue
             amount(name, row[key])
             if is_root and key != "nominalQuota":
-                raise ValueError(f"{name} of flavor {flavor['name']} has a {key}, and the object is in no cohort")
+                raise ValueError(f"{name} of flavor {flavor['name']} has a {key}, but the object is in no cohort")
 
 
 def _circles(rows: Mapping[str, Object], cohorts: Mapping[str, Json]) -> Iterator[str]:
@@ -350,11 +350,11 @@ def _circles(rows: Mapping[str, Object], cohorts: Mapping[str, Json]) -> Iterato
         seen = [name]
         while above := cohorts.get(seen[-1], {}).get("parentName"):
             if len(seen) > _MOST_LEVELS:
-                yield f"{rows[name].position}: Cohort {name} is below more than {_MOST_LEVELS} others."
+                yield f"{rows[name].position}: Cohort {name} has more than {_MOST_LEVELS} ancestors."
                 return
             if above in seen:
                 if above == name:
-                    yield f"{rows[name].position}: Cohort {name} is below itself: {' < '.join([*seen, above])}."
+                    yield f"{rows[name].position}: Cohort {name} is its own ancestor: {' < '.join([*seen, above])}."
                 break
             seen.append(above)
 
@@ -451,13 +451,13 @@ def _left_out(objects: Mapping[str, list[Object]], configuration: Json) -> Itera
             yield f"{feature} are not simulated: {', '.join(sorted({row.name for row in rows}))}."
     yield from _left_out_of_configuration(configuration)
     if not objects["Configuration"]:
-        yield "Without a Configuration of Kueue, fair sharing is assumed to be off, and every resource to count."
+        yield "Without a Configuration of Kueue, fair sharing is assumed to be off, and every resource to use quota."
     yield from _lost_local_queues(objects["LocalQueue"], {row.name: row for row in objects["ClusterQueue"]})
     missing_flavors = _missing_flavors(objects) if flavors else []
     if missing_flavors:
         yield (
-            f"ResourceFlavors that the manifests lack are assumed to exist: {', '.join(missing_flavors)}. In Kueue, a "
-            "ClusterQueue with such a flavor is inactive: none of its jobs starts."
+            f"ResourceFlavors that are not in the manifests are assumed to exist: {', '.join(missing_flavors)}. In "
+            "Kueue, a ClusterQueue with a missing flavor is inactive: its jobs never start."
         )
 
 

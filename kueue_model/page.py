@@ -94,7 +94,7 @@ def _levels(result: Result) -> Iterator[tuple[str, Markup]]:
         chips = row["chips"] or 0
         share = result.words(f"{row['utilisation'] or 0:.0%} of {chips:,} chips")
         title = el("h3", f"{key.flavor} in {key.cluster}: {share}, {key.provisioning_model}")
-        label = f"{result.words('Chips')} of {key.flavor} in use, over {run.days:.0f} days and until all end"
+        label = f"{result.words('Chips')} of {key.flavor} in use, over {run.days:.0f} days and until all jobs end"
         yield f"{key.cluster}-{key.flavor}", joined(title, lines(curves, chips, label))
 
 

@@ -245,7 +245,7 @@ class _Replay:
             if not run.why:
                 self.endless.append(run)
             hours = min(run.of.checkpoint, run.remaining_seconds) / 3600
-            run.why = f"never ends: it would have to keep its machines for {hours:,.1f} hours"
+            run.why = f"never ends: it would need its machines for {hours:,.1f} hours without an interruption"
             return
         key = f"{self.seed} {run.of.name} {run.evictions} {run.interruptions}"
         arrival, run.loss = draw_times(self.times, capacities, key)
@@ -262,7 +262,7 @@ class _Replay:
         for name, amount in amounts.items():
             maximum = self.played.cluster.flavors[name].largest_request
             if maximum is not None and amount > maximum:
-                return f"needs {amount:,} of {name}, and one request gets {maximum:,} at most"
+                return f"needs {amount:,} of {name}, and one provisioning request gets at most {maximum:,}"
         return ""
 
     def _start(self, run: Run) -> None:
@@ -317,8 +317,8 @@ class _Replay:
                 maximum = max((queue.member.potential[cell] for cell in resource_cells), default=0)
                 if amount > maximum:
                     unit = units(resource)
-                    return f"needs {amount / unit:,.12g}, and the queue can have {maximum / unit:,.12g} at most"
-        return "never had its turn"
+                    return f"needs {amount / unit:,.12g}, and the queue can use at most {maximum / unit:,.12g}"
+        return "was never admitted before the simulation ended"
 
 
 class _FlavorUse:

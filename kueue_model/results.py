@@ -25,8 +25,8 @@ HOUR: Final = 3600.0
 POINTS: Final = 240  # of a plot
 PARTS: Final = 30  # of a trace: a plot of waits has a median for each
 LEFT_OUT: Final = (
-    "topologies, which VM has free resources, admission checks, VMs that are used again after a job, and failures that "
-    "several jobs share"
+    "topologies, the placement of pods on VMs, admission checks, the reuse of VMs after a job, and failures that "
+    "affect several jobs"
 )
 Key = tuple[str, ...]
 Row = dict[str, float | None]
@@ -109,7 +109,7 @@ TABLES: Final[Mapping[str, Table]] = {
             "lent_chip_hours": ("lent", _whole), "lost_by_eviction_chip_hours": ("lost to evictions", _whole),
             "lost_by_interruption_chip_hours": ("lost to interruptions", _whole),
         },
-        subject=2, note="jobs without a checkpoint column are assumed to save each hour",
+        subject=2, note="jobs without a checkpoint column are assumed to save a checkpoint every hour",
     ),
     "flavors": Table(
         "flavors", ClusterFlavor._fields,
@@ -117,15 +117,15 @@ TABLES: Final[Mapping[str, Table]] = {
             "chips": ("chips", _whole), "utilisation": ("in use", "{:.0%}".format),
             "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
         },
-        note="list prices without discounts, - if unknown; a reservation costs the whole day, other machines only the "
-        "hours in which jobs have them; a day of the time from the first submission to the last end",
+        note="list prices without discounts, - if unknown; a reservation is charged all day, other machines only while "
+        "jobs have them; average per day, from the first submission to the last end",
     ),
     "never": Table(
         "jobs that never start or end", TeamReason._fields, figures={"jobs": ("jobs", _whole)}, state="over"
     ),
     "loops": Table(
         "preemption loops", TeamEvictions._fields, figures={"evictions": ("evictions", _whole)}, state="over",
-        note="jobs that evict each other repeatedly at one moment; cut after a few rounds, endless in a cluster",
+        note="jobs that evict each other repeatedly at one time; stopped here after a few rounds, endless in a cluster",
     ),
 }  # fmt: skip
 
@@ -332,7 +332,7 @@ class Result:
         sides = [side for side in (self.runs, self.base) if len(side) > 1]
         if sides:
             are_equal = all(run.rows == side[0].rows for side in sides for run in side)
-            spread = "and all runs are equal" if are_equal else "with minimum and maximum in brackets if they differ"
+            spread = "and all runs are equal" if are_equal else "with minimum and maximum in parentheses if they differ"
             remarks.insert(0, f"Each figure is the median of {len(self.runs)} runs, {spread}.")
         return tuple(remarks)
 
@@ -411,17 +411,17 @@ def headlines(result: Result) -> Iterator[str]:
         jobs = median(run.started_jobs for run in result.runs) or 0
         yield f"Jobs that start: {jobs:,.0f}."
         if usd:
-            yield f"Reservations, and other machines with accelerators while jobs have them, cost ${usd:,.0f} a day."
+            yield f"Reservations, and other machines with accelerators while jobs use them, cost ${usd:,.0f} a day."
     if usd or base_usd:
         unpriced = sorted(set().union(*(run.unpriced for run in (*result.runs, *result.base))))
         if unpriced:
-            yield f"Not counted, since they have no price: {', '.join(unpriced)}."
+            yield f"Not included, because no price is known: {', '.join(unpriced)}."
     never = median(run.never_ending_jobs for run in result.runs)
     if never:
         yield f"Jobs that never start or end: {never:,.0f}."
     loops = median(run.loop_moments for run in result.runs)
     if loops:
-        yield f"Preemption loops that were cut: {loops:,.0f}."
+        yield f"Preemption loops that were stopped: {loops:,.0f}."
 
 
 def _median_usd(runs: Iterable[Figures]) -> float:

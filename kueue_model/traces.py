@@ -152,7 +152,8 @@ def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
     header = rows[0] if rows else []
     if set(header) - set(CHANGE_COLUMNS) or "moment" not in header or len(set(header)) < len(header):
-        raise UserError(f"{path}:1: the header has moment, and of these each once: {', '.join(CHANGE_COLUMNS)}.")
+        columns = ", ".join(CHANGE_COLUMNS)
+        raise UserError(f"{path}:1: the header needs moment, and may have only these columns, each once: {columns}.")
     changes: list[Change] = []
     errors: list[str] = []
     for number, row in enumerate(rows[1:], 2):
@@ -178,7 +179,7 @@ def _changes(cells: Mapping[str, str], trace: Trace, clusters: Sequence[Cluster]
     job = cells.get("job", "")
     if bool(job) == bool(team):
         allowed = "a team and hold, or a job and priority"
-        raise _CellError("team", "a change is of a team's queue or of a job", allowed)
+        raise _CellError("team", "a change applies either to a team's queue or to a job", allowed)
     if job:
         yield from _priority_changes(moment, job, cells.get("priority", ""), trace, clusters)
     else:
@@ -293,7 +294,7 @@ class _TraceReader:
 
     def _job(self, cells: Mapping[str, str], line: int, extra: int) -> TraceJob:
         if extra > 0:
-            raise _CellError("", f"has {extra} cells more than the header", "a cell for each column of the header")
+            raise _CellError("", f"has {extra} more cells than the header", "a cell for each column of the header")
         team = cells.get("team", "")
         team = self.local_queues.get(team, team)
         if team not in self.teams:
@@ -415,7 +416,7 @@ def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, q
     unknown = sorted(requested_flavors - flavors.keys())
     if unknown:
         nearest = find_nearest(unknown[0], flavors)
-        raise _CellError("needs", f"{unknown[0]!r} is not a flavor of {queue}", enumeration(flavors), nearest)
+        raise _CellError("needs", f"{unknown[0]!r} is not a flavor in {queue}", enumeration(flavors), nearest)
     counted = _transformed(requests, counting)
     if counting.ignores_undeclared:
         counted = {name: number for name, number in counted.items() if name in covered}
@@ -424,7 +425,9 @@ def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, q
             message = f"{name!r} is not a resource with quota in {queue}"
             raise _CellError("needs", message, enumeration(covered), find_nearest(name, covered))
     if not any(counted.values()):
-        raise _CellError("needs", f"{' '.join(words)!r} requests no resource that {queue} counts", enumeration(covered))
+        raise _CellError(
+            "needs", f"{' '.join(words)!r} requests no resource with quota in {queue}", enumeration(covered)
+        )
     is_same_kind = False
     for group in groups:
         in_group = [(name, number) for name, number in counted.items() if name in group["coveredResources"] and number]
@@ -445,7 +448,7 @@ def _requests(
         named_flavors = set(words[position + 1 :]) - {"or"}
         words = words[:position]
     if len(words) % 2 or not words:
-        allowed = "quantities and resources, such as 8 nvidia.com/gpu 64 cpu 512Gi memory, then on and a flavor"
+        allowed = "quantities and resources, then on and a flavor, such as 8 nvidia.com/gpu 64 cpu on h100"
         raise _CellError("needs", f"{' '.join(words)!r} is not a request", allowed)
     requests: Counter[str] = Counter()
     for quantity, name in zip(words[::2], words[1::2], strict=True):

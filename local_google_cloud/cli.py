@@ -37,7 +37,7 @@ def serve(projects: tuple[str, ...], port: int, state: Path | None) -> None:
     try:
         with http.serve(LocalCloud(projects, store=Store(state), settings=settings), port) as bound:
             click.echo(f"# http://127.0.0.1:{bound}/ until interrupted; into Pulumi.STACK.yaml:")
-            click.echo("# Resources of services that are not in this list reach Google, not this server.")
+            click.echo("# Requests for services that are not in this list go to Google, not to this server.")
             click.echo(f"config:\n  gcp:project: {projects[0]}")
             for setting, url in endpoints(bound).items():
                 click.echo(f"  {setting}: {url}")

@@ -25,7 +25,7 @@ _HEAD: Final = '''\
 Its annotations are not deferred: Pulumi's analyser reads them as they are.
 """
 
-# ruff: noqa: E501 # what the models say of their fields
+# ruff: noqa: E501 # descriptions of the models' fields
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
@@ -95,7 +95,7 @@ class ArgsWriter:
 
     def _nested(self, model: type[Section]) -> str:
         name = model.__name__
-        assert self._models.setdefault(name, model) is model, f"two models are called {name}"
+        assert self._models.setdefault(name, model) is model, f"two models have the name {name}"
         assert not name.endswith("Args"), f"{name} would be {name}Args in other languages"
         if name not in self.classes:
             self.classes[name] = self._class(name, model.__doc__ or "", dict(model.model_fields))

@@ -55,7 +55,7 @@ def refusal(root: Path, version: str) -> str | None:
     if _numbers(version) <= _numbers(current):
         return f"VERSION: {version} is not after {current}, the version of pyproject.toml"
     if not list((root / "changelog.d").glob("*.*.md")):
-        return "changelog.d: has no fragments, so there is nothing to release"
+        return "changelog.d: contains no fragments, so there is nothing to release"
     status = ["git", "status", "--porcelain"]
     if subprocess.run(status, cwd=root, check=True, capture_output=True, text=True).stdout:
         return "The checkout has changes that are not committed: commit them first, since a release is one commit"
@@ -75,7 +75,7 @@ def write_version(root: Path, version: str) -> None:
         path = root / file
         text, count = re.subn(line, rf"\g<1>{version}\g<2>", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         if count != 1:
-            raise LookupError(f"{file}: {count} lines name the version, and one should")
+            raise LookupError(f"{file}: {count} lines contain the version; expected one")
         texts[path] = text
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")

@@ -38,7 +38,7 @@ class CloudSettings(BaseModel):
 
     durations: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     check_services: bool = Field(default=True, description="Refuse calls to an API that the project has not enabled.")
-    accept_objects: bool = Field(default=True, description="Accept uploads to buckets, without storing them.")
+    accept_objects: bool = Field(default=True, description="Accept uploads to buckets without storing the data.")
     groups: dict[str, list[str]] = Field(
         default_factory=dict, description="Members of each group, by its e-mail address; a member may be group:..."
     )

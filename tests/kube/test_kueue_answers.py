@@ -173,8 +173,8 @@ def test_a_run_that_waits_is_told_how_many_are_before_it(shown: Shown, tmp_path:
         workloads[name]["metadata"]["name"] for name in ("third", "second")
     ]
     reasons = {name: " ".join(why(run_of(name), seen_of(workload, pending))) for name, workload in workloads.items()}
-    assert "No run is before it." in reasons["third"]
-    assert "Runs before it: 1 of the team's own." in reasons["second"]
+    assert "It is the first in its queue." in reasons["third"]
+    assert "Runs before it: 1 of the team." in reasons["second"]
     assert api.pending("vision", "nobody") is None  # Kueue answers 404
 
 

@@ -154,7 +154,7 @@ def test_two_jobs_exceed_a_queue_and_the_second_starts_when_the_first_is_cancell
 
     assert reason.startswith(f"{second} waits for quota in queue vision of gpus.")
     assert "more needed" in reason
-    assert f"Runs of the team that hold some: {first}" in reason
+    assert f"Runs of the team that use this quota: {first}" in reason
     until(lambda: placed(ask), lambda used_nodes: used_nodes == nodes)
 
     sandbox.job("cancel", first)

@@ -113,7 +113,7 @@ def _kueue_stays_while_it_has_objects_of_no_stack(lab: Lab) -> None:
     refused = lab.sandbox("destroy", "lab", "--lift-protection")
 
     assert refused.returncode == 2
-    assert "no stack has ClusterQueue theirs" in refused.stderr
+    assert "are in no stack: ClusterQueue theirs" in refused.stderr
     lab.server.delete(f"{queues}/theirs")
 
 
@@ -141,7 +141,7 @@ def _an_object_without_the_mark_stops_a_destroy(lab: Lab, path: str) -> None:
     refused = lab.sandbox("destroy", "lab-vision", "--lift-protection")
 
     assert refused.returncode == 2
-    assert f"Namespace vision lacks the label {MARK}" in refused.stderr
+    assert f"do not have the label {MARK}: Namespace vision" in refused.stderr
     assert lab.server.call("GET", path)["status"]["phase"] == "Active"
     lab.server.merge(path, {"metadata": {"labels": {MARK: mark}}})
 

@@ -426,7 +426,7 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
     "a queue that somebody changed": (
         "cluster-objects",
         lambda site: changed(site, f"{QUEUES}/vision", spec={"queueingStrategy": "StrictFIFO"}),
-        "ClusterQueue vision of lab-main is not as planned",
+        "ClusterQueue vision of lab-main differs from the plan",
     ),
     "a lost GPU": (
         "pools-nodes",

@@ -145,8 +145,8 @@ def test_what_is_not_played_is_named(tmp_path: Path) -> None:
         "MultiKueue's AdmissionChecks are not simulated: far.",
         "waitForPodsReady of the Configuration is not simulated.",
         "Feature gates of the Configuration are not simulated: ConcurrentAdmission.",
-        ("ResourceFlavors that the manifests lack are assumed to exist: x, y-h100 (nearest: y-h10). In Kueue, a "
-         "ClusterQueue with such a flavor is inactive: none of its jobs starts."),
+        ("ResourceFlavors that are not in the manifests are assumed to exist: x, y-h100 (nearest: y-h10). In Kueue, a "
+         "ClusterQueue with a missing flavor is inactive: its jobs never start."),
     ):  # fmt: skip
         assert part in notes
 
@@ -208,7 +208,7 @@ def test_flavors_without_a_price_are_named_beside_the_cost(tmp_path: Path) -> No
     priced = simulate(tmp_path, rows, "--machines", str(table))
     both = simulate(tmp_path, rows + "0,a,8 nvidia.com/gpu 1 cpu on own,3600,\n", "--machines", str(table))
 
-    note = "Not counted, since they have no price: own."
+    note = "Not included, because no price is known: own."
     assert note in json.loads(both.stdout)["headlines"]
     assert not [line for line in json.loads(priced.stdout)["headlines"] if "no price" in line]
 
@@ -218,7 +218,7 @@ def test_the_report_names_the_assumed_checkpoints(tmp_path: Path) -> None:
 
     done = simulate(tmp_path, "0,a,8 nvidia.com/gpu,3600,\n", "--format", "text")
 
-    assert "jobs without a checkpoint column are assumed to save each hour" in done.stdout
+    assert "jobs without a checkpoint column are assumed to save a checkpoint every hour" in done.stdout
 
 
 @pytest.mark.parametrize("form", ["text", "html"])
@@ -247,13 +247,13 @@ def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> No
     assert done.exit_code == 1
     for part in (
         "4:3: team: 'b' is not a team", "5:5: needs: 'amd.com/gpu' is not a resource with quota in a",
-        "6:5: needs: 'x' is not a request", "7:5: needs: 'z' is not a flavor of a",
+        "6:5: needs: 'x' is not a request", "7:5: needs: 'z' is not a flavor in a",
         "8:5: needs: 'some' is not a quantity",
     ):  # fmt: skip
         assert part in done.stderr
     (row,) = (row for row in json.loads(done.stdout)["runs"][0]["waits"] if row["flavor"] == "all flavors")
     assert row["jobs"] == 2
-    assert json.loads(done.stdout)["notes"][-2] == f"Unusable and left out of {tmp_path}/trace.csv: 5 rows."
+    assert json.loads(done.stdout)["notes"][-2] == f"Left out of {tmp_path}/trace.csv because unusable: 5 rows."
 
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
@@ -282,27 +282,27 @@ FLAVOR = "resourceGroups.0.flavors.0"
             [spoiled(f"{FLAVOR}.resources.0.nominalQuota", -3)],
             ":14: spec.resourceGroups[0].flavors[0].resources[0].nominalQuota is '-3'. Allowed: a quantity of 0 or",
         ),
-        ([spoiled(f"{FLAVOR}.resources.0.name", "cpu")], "flavor x has quota of cpu, not of nvidia.com/gpu"),
-        ([spoiled(f"{FLAVOR}.resources", None)], "needs a value of spec.resourceGroups[0].flavors[0].resources"),
+        ([spoiled(f"{FLAVOR}.resources.0.name", "cpu")], "flavor x has quota for cpu, not for nvidia.com/gpu"),
+        ([spoiled(f"{FLAVOR}.resources", None)], "needs a value for spec.resourceGroups[0].flavors[0].resources"),
         ([cluster_queue("a", cohortName="", resourceGroups=[{
             "coveredResources": ["nvidia.com/gpu"],
             "flavors": [{
                 "name": "x",
                 "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8, "lendingLimit": 1}],
             }],
-        }])], "has a lendingLimit, and the object is in no cohort"),
+        }])], "has a lendingLimit, but the object is in no cohort"),
         ([spoiled(f"{FLAVOR}.resources.0.lendinglimit", "1")], "resources[0].lendinglimit. Allowed: borrowingLimit,"),
         ([cluster_queue("a", admissionChecks=["b"])], "no field spec.admissionChecks. Allowed: adm"),
         ([cluster_queue("a", preemption={"reclaimWithinCohort": "any"})], "is 'any'. Allowed: Any, LowerPriority, "),
         ([cluster_queue("a", stopPolicy="hold")], "spec.stopPolicy is 'hold'. Allowed: Hold, HoldAndDrain, None."),
-        ([cluster_queue("a", resourceGroups=[{"coveredResources": ["cpu"], "flavors": None}])], "needs a value of"),
-        ([{**cluster_queue("a"), "apiVersion": "kueue.x-k8s.io/v1alpha1"}], "is not read. Allowed: v1beta1, v1beta2."),
+        ([cluster_queue("a", resourceGroups=[{"coveredResources": ["cpu"], "flavors": None}])], "needs a value for"),
+        ([{**cluster_queue("a"), "apiVersion": "kueue.x-k8s.io/v1alpha1"}], "is not supported. Allowed: v1beta1, "),
         (
             [cluster_queue("a"), *(
                 {"kind": "Cohort", "apiVersion": API, "metadata": {"name": f"c{number}"},
                  "spec": {"parentName": f"c{number + 1}"}}
                 for number in range(3000)
-            )], "Cohort c0 is below more than 50 others",
+            )], "Cohort c0 has more than 50 ancestors",
         ),
         (
             [cluster_queue("a", cohortName="b", resourceGroups=[{
@@ -322,11 +322,11 @@ FLAVOR = "resourceGroups.0.flavors.0"
             [cluster_queue("a"), *(
                 {"kind": "Cohort", "apiVersion": API, "metadata": {"name": name}, "spec": {"parentName": above}}
                 for name, above in (("p", "q"), ("q", "p"))
-            )], "Cohort p is below itself: p < q < p",
+            )], "Cohort p is its own ancestor: p < q < p",
         ),
         (
             [cluster_queue("a"), {"kind": "WorkloadPriorityClass", "apiVersion": API, "metadata": {"name": "p"}}],
-            "WorkloadPriorityClass of v1beta2 needs a value of value.",
+            "WorkloadPriorityClass of v1beta2 needs a value for value.",
         ),
         ([cluster_queue("a", cohortName=["b"])], "spec.cohortName is no string."),
         ([cluster_queue("a", {5: FLAVORS["x"]})], "spec.resourceGroups[0].flavors[0].name is no string."),
@@ -371,7 +371,7 @@ def test_a_local_queue_of_no_cluster_queue_is_noted_at_its_line(tmp_path: Path) 
     done = simulate(tmp_path, "0,lab/main,1 nvidia.com/gpu,60,\n0,speech,1 nvidia.com/gpu,60,\n")
 
     assert done.exit_code == 1, done.output  # the row of the lost queue
-    message = "LocalQueue main: 'speach' is not a ClusterQueue, so none of its jobs starts. Allowed: speech. Nearest: "
+    message = "LocalQueue main: 'speach' is not a ClusterQueue, so its jobs never start. Allowed: speech. Nearest: "
     assert f"local.yaml:7: {message}speech." in " ".join(done.output.split())
 
 
@@ -465,4 +465,4 @@ def test_cpus_that_no_queue_can_have_are_told_in_cpus(tmp_path: Path) -> None:
 
     document = run(simulate(tmp_path, "0,a,1 nvidia.com/gpu 65500m cpu,100,\n"))
 
-    assert "needs 65.5, and the queue can have 64 at most" in json.dumps(document)
+    assert "needs 65.5, and the queue can use at most 64" in json.dumps(document)

@@ -106,7 +106,7 @@ class Office:
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         assert result.exit_code in codes, result.output
-        assert "does not let you" not in result.output
+        assert "denies access" not in result.output
         assert "denied" not in result.output
         return result
 
@@ -270,7 +270,7 @@ def test_a_submitters_day_and_what_members_see_of_it(office: Office, person: Cal
     where = ["--root", str(office.root), "--local-cloud", f"http://127.0.0.1:{office.port}"]
     refused = CliRunner().invoke(app, ["job", "logs", run, *where])
     assert refused.exit_code == 2
-    assert "Cloud Logging does not let you in" in refused.stderr
+    assert "Cloud Logging denies access in" in refused.stderr
 
 
 @pytest.mark.parametrize("office", ["own"], indirect=True)

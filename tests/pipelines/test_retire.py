@@ -13,7 +13,7 @@ def test_teams_are_destroyed_before_their_environment_and_what_stays_is_listed(e
     assert code == 0
     assert stacks_of("up", lines) == ["dev-nlp", "dev-vision", "dev"]  # which lifts the protection
     assert stacks_of("destroy", lines) == ["dev-nlp", "dev-vision", "dev"]
-    assert lines[-1] == "dev-nlp buckets.data paid by ml@example.com"
+    assert lines[-1] == "dev-nlp keeps buckets.data; ml@example.com pays"
 
 
 def test_an_environment_stays_while_a_team_of_it_is_not_destroyed(ended: Path) -> None:
@@ -47,7 +47,7 @@ def test_before_the_day_of_a_stack_it_says_which_day_that_is(repository: Path) -
     code, lines = run(repository, "retire", "dev")
 
     assert code == 0
-    assert lines == ["== what stays", "dev-nlp ends on 2026-11-22, and nothing of it is destroyed before"]
+    assert lines == ["== what stays", "dev-nlp ends on 2026-11-22; nothing of it is destroyed before that date"]
 
 
 def test_a_deployment_leaves_a_stack_alone_that_has_ended(ended: Path) -> None:

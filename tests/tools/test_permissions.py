@@ -71,7 +71,7 @@ def test_every_wrong_row_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         tool.document(*sources(tmp_path, []))
 
     assert str(error.value).splitlines() == [
-        "compute.networks.insert: a row by hand needs a reason",
+        "compute.networks.insert: a row in by_hand.yaml needs a reason",
         "compute.networks.insert: no role holds compute.networks.make",
         "a.b: no operation of operations.yaml calls it",
         "roles/none: IAM has no such role",

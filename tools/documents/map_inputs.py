@@ -33,15 +33,17 @@ def write_map_inputs(path: Path, tokens: Iterable[str]) -> None:
 def map_paths(block: type, outer: tuple[type, ...] = ()) -> Iterator[str]:
     """Yield the path of every map in a class of arguments. ``outer`` contains the classes that enclose it."""
     if block in outer:
-        raise ValueError(f"{block.__name__} contains itself: the paths of its maps would have no end")
+        raise ValueError(f"{block.__name__} contains itself, so the paths of its maps would be infinite")
     kinds = _types.input_type_types(block)
     for name, wire_name in _types.input_type_py_to_pulumi_names(block).items():
         if camel_case(name) != wire_name:
-            raise ValueError(f"{block.__name__}.{name} is {wire_name} on the wire, and not {camel_case(name)}")
+            raise ValueError(f"{block.__name__}.{name} is {wire_name} in requests, not {camel_case(name)}")
         kind = _without_lists(kinds[wire_name])
         if _is_a(kind, Mapping):
             if _types.is_input_type(_without_lists(get_args(kind)[1])):
-                raise ValueError(f"{block.__name__}.{name} is a map of blocks: their inputs would not be respelt")
+                raise ValueError(
+                    f"{block.__name__}.{name} is a map of blocks, whose inputs would keep their Python names"
+                )
             yield name
         elif _types.is_input_type(kind):
             yield from (f"{name}.{path}" for path in map_paths(kind, (*outer, block)))

@@ -128,9 +128,9 @@ def _problems(
 ) -> Iterator[str]:
     by_hand = BY_HAND["methods"].get(method)
     if by_hand is None and not row:
-        yield "the map has no row, nor has by_hand.yaml"
+        yield "neither the map nor by_hand.yaml has a row"
     if by_hand is not None and not by_hand.get("reason"):
-        yield "a row by hand needs a reason"
+        yield "a row in by_hand.yaml needs a reason"
     for need in needs:
         if _permission(need).lower() not in spellings:
             yield f"no role holds {_permission(need)}"

@@ -89,7 +89,8 @@ class Answers:
         for option, values in (("--zone", zones), ("--capacity", capacities)):
             if len(values) not in {0, 1, len(machines)}:
                 self.wrong.append(
-                    f"{option} is given {len(values)} times: once for all pools, or once for each of {len(machines)}."
+                    f"{option} is given {len(values)} times. Give it once for all pools, or "
+                    f"once for each of {len(machines)}."
                 )
         pools: list[FirstPool] = []
         named = iter(reservations)
@@ -119,7 +120,7 @@ class Answers:
                 reservation = self.of(name, "--reservation", description, fits(ReservationRef), example="any")
             pools.append(FirstPool(machine_type=machine, zone=zone, capacity=capacity, reservation=reservation))
         for name in named:
-            self.wrong.append(f"--reservation {name!r} has no pool of capacity reservation.")
+            self.wrong.append(f"--reservation {name!r} matches no pool with capacity reservation.")
         return pools
 
     def sized(
@@ -143,10 +144,11 @@ class Answers:
                 continue
             places = [place for place, pool in enumerate(pools) if MACHINE_TYPES[pool.machine_type].kind == kind]
             if not places:
-                self.wrong.append(f"{option} has no pool with {kind.upper()}s.")
+                self.wrong.append(f"{option} needs a pool with {kind.upper()}s.")
             elif len(values) not in {1, len(places)}:
                 self.wrong.append(
-                    f"{option} is given {len(values)} times: once for all pools, or once for each of {len(places)}."
+                    f"{option} is given {len(values)} times. Give it once for all pools, or "
+                    f"once for each of {len(places)}."
                 )
                 continue
             for number, place in enumerate(places):
@@ -210,7 +212,7 @@ def environment_answer(answers: Answers, flag: str | None, workspace: Workspace,
     """Return the environment of a team, job or pool. The default is the only environment, if there is one."""
     names = [stack.name for stack in workspace.stacks.values() if stack.team is None]
     if not names:
-        fail("No environment is declared: training-platform init environment NAME writes one.")
+        fail("No environment is declared. To write one: training-platform init environment NAME.")
     default = names[0] if len(names) == 1 else None
     description = f"stack of the environment ({', '.join(names)})"
     home = answers.of(flag, option, description, among(names), default=default, example=names[0])

@@ -40,9 +40,9 @@ def _names() -> list[str]:
 @click.argument(
     "name",
     shell_complete=completion(_names),
-    help="A machine type, accelerator, disk type, Filestore tier, chart, release of one, image or model server.",
+    help="A machine type, accelerator, disk type, Filestore tier, chart, chart release, image or model server.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Print every fact, also empty ones.")
+@click.option("--verbose", "-v", is_flag=True, help="Print every fact, including empty ones.")
 @format_option
 def show(name: str, verbose: bool, output_format: Format) -> None:
     """Print the facts of a row with units and source. Facts without a primary source are marked.
@@ -61,7 +61,9 @@ def show(name: str, verbose: bool, output_format: Format) -> None:
 @click.option("--gpu", help="Only machine types with this GPU or TPU, such as h100.")
 @click.option("--region", help="Only machine types with a zone in this region.")
 @click.option("--zone", help="Only machine types in this zone.")
-@click.option("--unverified", is_flag=True, help="List the facts without a primary source, and what decides each.")
+@click.option(
+    "--unverified", is_flag=True, help="List the facts without a primary source, and how each can be verified."
+)
 def list_(
     *,
     gpu: str | None,

@@ -30,7 +30,7 @@ from training_platform.cli.shared import PATH, complete_stacks, example, fail, r
     "outputs",
     multiple=True,
     metavar="FORMAT=FILE",
-    help="Write the report to a file too, such as sarif=report.sarif; repeatable.",
+    help="Also write the report to a file, such as sarif=report.sarif; repeatable.",
 )
 @click.option(
     "--links", default="", show_default=False, metavar="URL", help="URL prefix of the links in Markdown and HTML."
@@ -42,7 +42,7 @@ from training_platform.cli.shared import PATH, complete_stacks, example, fail, r
     multiple=True,
     type=PATH,
     metavar="FILE",
-    help="With --base: compare a stack with what is deployed, as `pulumi stack export` prints it; repeatable.",
+    help="With --base: compare a stack with its deployed state, the output of `pulumi stack export`; repeatable.",
 )
 @click.option(
     "--preview",
@@ -50,11 +50,11 @@ from training_platform.cli.shared import PATH, complete_stacks, example, fail, r
     multiple=True,
     type=PATH,
     metavar="FILE",
-    help="With --base: judge what `pulumi preview --json` prints of a stack; repeatable.",
+    help="With --base: check a stack's preview, the output of `pulumi preview --json`; repeatable.",
 )
-@click.option("--new-only", is_flag=True, help="With --base: fail only for findings that REF does not have.")
+@click.option("--new-only", is_flag=True, help="With --base: fail only for findings that are not in REF.")
 @click.option("--write-baseline", is_flag=True, help="Write today's findings to stacks/baseline.yaml.")
-@click.option("--strict", is_flag=True, help="Exit with 1 for warnings too.")
+@click.option("--strict", is_flag=True, help="Also exit with 1 for warnings.")
 @click.option(
     "--verbose", "-v", is_flag=True, help="Print every resource, quota and flavor, not only what is nearly full."
 )
@@ -116,11 +116,11 @@ def check(
 
 def _agree(*, base: str | None, new_only: bool, write_baseline: bool, deployed: bool) -> None:
     if deployed and base is None:
-        fail("--state and --preview need --base REF: the lines that a change touches are those since then.")
+        fail("--state and --preview need --base REF: the changed lines are those that differ from REF.")
     if new_only and base is None:
-        fail("--new-only needs --base REF: it asks which findings are new since then.")
+        fail("--new-only needs --base REF: it reports the findings that are not in REF.")
     if write_baseline and base is not None:
-        fail("--write-baseline takes what all stacks have today: leave --base out.")
+        fail("--write-baseline writes today's findings of all stacks: leave --base out.")
 
 
 def _printed(formats: Sequence[str]) -> list[str]:
@@ -129,7 +129,7 @@ def _printed(formats: Sequence[str]) -> list[str]:
     documents = [name for name in printed if not FORMATS[name].mixable]
     if len(printed) > 1 and documents:
         name = documents[0]
-        fail(f"--format {name} is a whole document: print nothing else, or write it with --output {name}=FILE.")
+        fail(f"--format {name} is a whole document: choose no other format, or write it with --output {name}=FILE.")
     return printed
 
 

@@ -48,8 +48,8 @@ def _subjects() -> list[str]:
     help="A rule, the place of a finding (FILE:LINE), a quota, or a name from the catalogue.",
 )
 @format_option
-@click.option("--base", metavar="REF", help="For FILE:LINE, explain what the change since REF does there too.")
-@click.option("--root", type=PATH, help="For FILE:LINE, the repository; default: the one around this folder.")
+@click.option("--base", metavar="REF", help="For FILE:LINE, also explain the effect of the change since REF there.")
+@click.option("--root", type=PATH, help="For FILE:LINE, the repository; default: the one that contains this folder.")
 def explain(subject: str, output_format: Format, base: str | None, root: Path | None) -> None:
     """Explain a rule, a finding at a line, a quota or a machine: reason, source and fix.
 
@@ -140,12 +140,12 @@ def _print_rules(
             say_beside("  ", f"Source: {sheet.source}.")
         say_beside("  ", f"To fix it: {_fix(finding)}")
         if sheet.id in LOSSES and finding:
-            say("  To let it through, in stacks/exemptions.yaml:")
+            say("  To allow it, write into stacks/exemptions.yaml:")
             say("    " + acknowledgement(finding).replace("\n", "\n    "))
         elif sheet.id in LOSSES:
-            say("  `explain FILE:LINE --base REF` prints the acknowledgement that lets one through.")
+            say("  `explain FILE:LINE --base REF` prints the acknowledgement that allows a loss.")
         elif sheet.exemptible:
-            say("  To exempt one section, in stacks/exemptions.yaml:")
+            say("  To exempt one section, write into stacks/exemptions.yaml:")
             say("    " + exemption(sheet.id, finding).replace("\n", "\n    "))
         else:
             say("  It cannot be exempt.")
@@ -153,15 +153,15 @@ def _print_rules(
 
 def _fix(finding: Finding | None) -> str:
     if finding is None:
-        return "while a check reports it, `training-platform explain FILE:LINE` says what to write at that line."
+        return "while a check reports it, `training-platform explain FILE:LINE` prints what to write at that line."
     if finding.first:
         return f"{finding.first}."
     if finding.follows:
-        return f"correct {finding.follows}, from which this follows."
+        return f"correct {finding.follows}, which causes this finding."
     if finding.nearest and finding.nearest.startswith("training-platform "):
         return f"run {finding.nearest}."
     if finding.nearest:
-        alternatives = f", or another of what is allowed: {finding.allowed}" if finding.allowed else ""
+        alternatives = f", or another allowed value: {finding.allowed}" if finding.allowed else ""
         return f"write {finding.nearest}{alternatives}."
     if finding.allowed:
         return f"write {finding.allowed}."
@@ -186,7 +186,7 @@ def _print_quotas(quotas: list[Quota], output_format: Format) -> None:
             if quota.id in row.quotas.values() or (row.vertex and quota.id in row.vertex.quotas.values())
         ]
         if users:
-            say_beside("  ", f"Asked by {', '.join(users)}.")
+            say_beside("  ", f"Used by {', '.join(users)}.")
         say_beside("  ", f"Source: {quota.source}.{' Not verified.' if quota.unverified else ''}")
         raising = "`quota_requests` in the environment's file, or `training-platform quota request`."
         say_beside("  ", f"To raise it: {raising}")
@@ -209,4 +209,4 @@ def _unknown(subject: str, rules: Iterable[str]) -> None:
     same = [name for name in names if name.casefold() == subject.casefold()]  # H100
     nearest = enumeration(same or several) or find_nearest(subject, {*rules, *quotas, *names})
     hint = f"Nearest: {nearest}." if nearest else "See docs/reference/rules.md and `training-platform catalog list`."
-    fail(f"There is no rule, quota or catalogue name {subject!r}. {hint}")
+    fail(f"No rule, quota or catalogue entry has the name {subject!r}. {hint}")

@@ -51,17 +51,26 @@ _MACHINES = "Machine type, or accelerator such as h100 or tpu-v5e"
 @click.argument("name", help="Name of the stack, such as dev.")
 @click.option("--project", help="Google Cloud project id.")
 @click.option("--production/--no-production", default=None, help="Whether the rules for production apply.")
-@click.option("--machine-type", "machine_types", multiple=True, help=f"{_MACHINES}; a node pool each; repeatable.")
+@click.option("--machine-type", "machine_types", multiple=True, help=f"{_MACHINES}; each adds a node pool; repeatable.")
 @click.option(
-    "--zone", "zones", multiple=True, help="Zone; once, or once for each pool; default: one with the machine."
+    "--zone", "zones", multiple=True, help="Zone; once, or once for each pool; default: one that has the machine type."
 )
-@click.option("--capacity", "capacities", multiple=True, help="Provisioning model; once, or for each; default: spot.")
 @click.option(
-    "--reservation", "reservations", multiple=True, help="For each pool of capacity reservation; NAME or any."
+    "--capacity", "capacities", multiple=True, help="Provisioning model; once, or once for each pool; default: spot."
 )
-@click.option("--max-nodes", type=click.IntRange(1), multiple=True, help="GPUs: maximum of VMs; once, or for each.")
-@click.option("--topology", "topologies", multiple=True, help="TPUs: topology of a slice; once, or for each.")
-@click.option("--slices", type=click.IntRange(1), multiple=True, help="TPUs: slices; once, or for each.")
+@click.option(
+    "--reservation", "reservations", multiple=True, help="For each pool with capacity reservation: NAME or any."
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(1),
+    multiple=True,
+    help="GPUs: maximum number of VMs; once, or once for each pool.",
+)
+@click.option("--topology", "topologies", multiple=True, help="TPUs: topology of a slice; once, or once for each pool.")
+@click.option(
+    "--slices", type=click.IntRange(1), multiple=True, help="TPUs: number of slices; once, or once for each pool."
+)
 @click.option("--alert-email", "emails", multiple=True, help="Recipient of alerts; repeatable.")
 @click.option("--google-groups-domain", help="Domain whose Google Groups can have rights in the clusters.")
 @root_option
@@ -123,7 +132,7 @@ def environment(
 @click.option("--capacity", help="Provisioning model; default: spot.")
 @click.option("--reservation", help="Name of the reservation, or any; for capacity reservation.")
 @click.option("--cluster", help="Cluster; default: one in the zone's region, or a new one.")
-@click.option("--max-nodes", type=click.IntRange(1), help="GPUs: maximum of VMs; default: 1.")
+@click.option("--max-nodes", type=click.IntRange(1), help="GPUs: maximum number of VMs; default: 1.")
 @click.option("--topology", help="TPUs: topology of a slice; default: the smallest.")
 @click.option("--slices", type=click.IntRange(1), help="TPUs: slices; default: 1.")
 @root_option
@@ -183,7 +192,7 @@ def pool(
     flavor = _say_pools(workspace, home, called)
     teams = [team for _, team, _ in workspace.teams() if team.environment == home]
     if not any(flavor in team.shares.get(where, {}) for team in teams):
-        say_folded(f"No team has a share of {flavor} yet: write one into a team's file, or give one to a new team.")
+        say_folded(f"No team has a share of {flavor} yet: add one to a team's file, or to a new team.")
     _say_next(workspace, home)
 
 
@@ -191,14 +200,14 @@ def pool(
     "team", epilog=example("training-platform init team robots --environment prod --member group:robots@example.com")
 )
 @click.argument("name", help="Name of the team; also its namespace in the clusters.")
-@click.option("--environment", help="Stack of its environment.")
+@click.option("--environment", help="Stack of the team's environment.")
 @click.option("--member", "members", multiple=True, help="IAM member, such as group:vision@example.com; repeatable.")
 @click.option(
     "--share",
     "shares",
     multiple=True,
     metavar="[CLUSTER/]FLAVOR=AMOUNT",
-    help="GPUs or chips of a flavor; repeatable; default: all that no team has.",
+    help="GPUs or chips of a flavor; repeatable; default: everything that no team has.",
 )
 @root_option
 def team(
@@ -231,8 +240,8 @@ def team(
     if groups and spec and spec.clusters and not spec.google_groups_domain:
         domain = groups[0].rpartition("@")[2]
         say_folded(
-            f"Groups have no rights in clusters yet: write google_groups_domain: {domain} into {file}, at the top of "
-            f"training-platform:environment, and make them members of the group gke-security-groups@{domain}."
+            f"Groups have no rights in clusters yet: write google_groups_domain: {domain} into {file}, directly below "
+            f"training-platform:environment, and add the groups to the group gke-security-groups@{domain}."
         )
     _say_next(workspace, home)
 
@@ -252,7 +261,7 @@ def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
             say_folded(
                 f"  node pool {pool.name} in {pool.cluster}: up to {counted(pool.max_nodes, 'VM')} of "
                 f"{pool.machine.name} ({counted(pool.max_chips, unit)}) in {pool.zone or pool.region}, "
-                f"{pool.spec.capacity}; teams name it {flavor}"
+                f"{pool.spec.capacity}; teams use it as flavor {flavor}"
             )
             if section and section.production and pool.spec.capacity == "spot":
                 say_folded("    Google stops spot VMs at any time. For production, see --capacity.")
@@ -285,7 +294,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         meant = [row for row in names if named in (row, row.partition("/")[2])]
         meant = meant or [row for row, flavor in rows.items() if named == flavor.accelerator.name]
         if len(meant) > 1:
-            raise ValueError(f"{named!r} is the name of several: {', '.join(meant)}. Allowed: one of them.")
+            raise ValueError(f"{named!r} is ambiguous: {', '.join(meant)}. Allowed: one of them.")
         if not meant:
             among(names)(named)
         cluster, _, flavor = meant[0].partition("/")
@@ -304,7 +313,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
             )
         if amount > available:
             raise ValueError(
-                f"{flavor}={amount} is more than teams have left of {flavor} in {cluster}: {available}. Nearest: "
+                f"{flavor}={amount} exceeds the unassigned {flavor} in {cluster}: {available}. Nearest: "
                 f"{flavor}={available}, or a lower nominal_quota of another team, or more VMs in its pools."
             )
         return amount
@@ -334,7 +343,7 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
             unit = "chips" if row.accelerator.kind == "tpu" else "GPUs"
             say_folded(f"  share of {flavor} in {cluster}: {amount:,} of {row.queue_chips:,} {unit}")
     if not amounts:
-        say_folded(f"  no share: all capacity of {home} is promised to teams")
+        say_folded(f"  no share: all capacity of {home} is assigned to teams")
     if not unpromised(workspace, home):
         of_home = (
             stack.source.file
@@ -344,7 +353,9 @@ def _say_shares(workspace: Workspace, home: str, amounts: Amounts) -> None:
         )
         if files := ", ".join(of_home):
             if amounts and not any(amount for flavors in amounts.values() for amount in flavors.values()):
-                say_folded(f"It can only borrow: for GPUs or chips of its own, lower a nominal_quota in {files} first.")
+                say_folded(
+                    f"The team can only borrow. To give it GPUs or chips, lower a nominal_quota in {files} first."
+                )
                 return
-            way = "or give it --share FLAVOR=0, to borrow"
+            way = "or let it only borrow with --share FLAVOR=0"
             say_folded(f"Nothing is left for another team: lower a nominal_quota in {files} first, {way}.")

@@ -108,7 +108,7 @@ def standard_streams() -> Iterator[None]:
     if sys.stderr is None:  # its closer wants no messages; a newly opened file must not get its descriptor
         sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stdout is None:
-        _end(COULD_NOT, "standard output is closed; where nobody needs it, send it to /dev/null.")
+        _end(COULD_NOT, "standard output is closed; if you do not need the output, redirect it to /dev/null.")
     sys.stdout = _checked(sys.stdout, "standard output", errors="replace")
     sys.stderr = _checked(sys.stderr, "standard error", errors=sys.stderr.errors)
     try:

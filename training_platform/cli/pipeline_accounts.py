@@ -49,11 +49,13 @@ def _check_members(context: click.Context, parameter: click.Parameter, values: t
 
 
 _project = click.argument("project", callback=_check(_PROJECT, "a project's id"), help="The accounts' project.")
-_check_id = _check_optional(_ID, "an id, which consists of digits")
+_check_id = _check_optional(_ID, "an id, which has only digits")
 _github = click.option(
     "--github", metavar="ID", callback=_check_id, help="A repository's id: `gh api repos/OWNER/NAME --jq .id`."
 )
-_gitlab = click.option("--gitlab", metavar="ID", callback=_check_id, help="A project's id, which its first page shows.")
+_gitlab = click.option(
+    "--gitlab", metavar="ID", callback=_check_id, help="A project's id, as the project's overview page shows it."
+)
 _gitlab_url = click.option(
     "--gitlab-url",
     default="https://gitlab.com",
@@ -69,7 +71,9 @@ _state = click.option(
     "--state", metavar="gs://BUCKET", callback=_check_optional(_BUCKET, "a bucket, gs://NAME"), help="Pulumi's state."
 )
 _state_key = click.option(
-    "--state-key", callback=_check_optional(_KEY, "a key, projects/.../cryptoKeys/NAME"), help="The key of its secrets."
+    "--state-key",
+    callback=_check_optional(_KEY, "a key, projects/.../cryptoKeys/NAME"),
+    help="The Cloud KMS key that encrypts the state's secrets.",
 )
 _operators = click.option(
     "--operator",
@@ -130,7 +134,7 @@ def _refuse(project: str, workspace: Workspace) -> None:
     if trains:
         fail(
             f"{project} is the project of {', '.join(trains)}: a job on Vertex AI may act as any account of its "
-            "project, so the accounts of pipelines need a project of their own."
+            "project, so the pipelines' accounts need a separate project."
         )
 
 

@@ -21,7 +21,7 @@ _COLUMNS = 80  # of a terminal that is not widened
 @click.argument(
     "stacks", nargs=-1, metavar="[STACK]...", shell_complete=complete_stacks, help="Stacks to plan; default: all."
 )
-@click.option("--resource", metavar="NAME", help="Print one resource with its inputs, by its name in the plan.")
+@click.option("--resource", metavar="NAME", help="Print the inputs of one resource; NAME is its name in the plan.")
 @click.option("--format", "output_format", type=click.Choice(["tree", "json"]), default="tree", help="Output format.")
 @root_option
 def plan(
@@ -91,7 +91,7 @@ def _tree(document: PlanDocument) -> Iterator[str]:
         children.setdefault(resource.parent, []).append(resource)
     count = sum(resource.custom for resource in document.resources)
     file = stack_file(document.stack)
-    yield f"{document.stack}: {count} resources, by line of {file}"
+    yield f"{document.stack}: {count} resources, each with its line in {file}"
 
     def below(parent: tuple[str, str] | None, indent: str) -> Iterator[str]:
         for resource in children.get(parent, ()):

@@ -131,7 +131,7 @@ def init(today: str | None, root: Path | None) -> None:
     texts = dict(_placeholders(overview, of_files, folder / FOLDER))
     write_files(texts, folders=True)
     for file in texts:
-        click.echo(f"{FOLDER}/{file.name}: written; quota pull writes the limits of Google Cloud in its place")
+        click.echo(f"{FOLDER}/{file.name}: written; quota pull replaces it with the limits of Google Cloud")
     if not texts:
         click.echo("Every project has a snapshot.")
 
@@ -154,9 +154,11 @@ def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder:
 
 
 @app.command("pull", epilog=example("training-platform quota pull"))
-@click.argument("projects", nargs=-1, metavar="[PROJECT]...", help="Projects to read; default: those of all stacks.")
+@click.argument(
+    "projects", nargs=-1, metavar="[PROJECT]...", help="Projects to read; default: the projects of all stacks."
+)
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
-@click.option("--endpoint", metavar="URL", help="Another Cloud Quotas, such as the sandbox's.")
+@click.option("--endpoint", metavar="URL", help="URL of another Cloud Quotas server, such as the sandbox's.")
 @today_option
 @root_option
 def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: str | None, root: Path | None) -> None:
@@ -219,7 +221,7 @@ def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
         if not fits(ProjectId, name):
             fail(f"{name!r} is not a project id: 6 to 30 lower-case letters, digits and dashes.")
     if not names:
-        fail("No stack file names a project that could be read; name one: training-platform quota pull PROJECT")
+        fail("No stack file names a readable project; name one: training-platform quota pull PROJECT")
     return names
 
 
@@ -246,7 +248,7 @@ def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
             say(f"  {service}")
         say(f"    {change}")
     for quota_id in pulled.missing:
-        say(f"  not listed, though stacks need it: {quota_id}")
+        say(f"  needed by stacks, but not listed: {quota_id}")
 
 
 def say_not_counted(overview: Overview) -> None:
@@ -257,7 +259,7 @@ def say_not_counted(overview: Overview) -> None:
 
 @app.command(epilog=example("training-platform quota request"))
 @_only_projects
-@click.option("--justification", metavar="TEXT", help="Reason; default: the use by stack.")
+@click.option("--justification", metavar="TEXT", help="Reason; default: each stack's use.")
 @click.option("--contact", metavar="EMAIL", help="Contact for Google; default: the first of alerts.emails.")
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @today_option
@@ -286,7 +288,7 @@ def request(
     overview = overview_of(root, today)
     say_not_counted(overview)
     if overview.not_counted:
-        fail("the needs of the stacks are unknown until that is fixed; nothing was written.")
+        fail("the stacks' needs are unknown until these errors are fixed; nothing was written.")
     if not fits(Email | None, contact):
         fail(f"--contact {contact}: that is not an address such as ml-platform@example.com.")
     chosen = select(overview, Selection(projects=projects))

@@ -104,7 +104,7 @@ class Commands(click.Group):
 def _check_local_cloud(_ctx: click.Context, _param: click.Parameter, address: str | None) -> str | None:
     """Return the address of a local cloud. Any other server is rejected, since it would receive the credentials."""
     if address is not None and not _ON_THIS_MACHINE.fullmatch(address):
-        fail(f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")
+        fail(f"--local-cloud {address!r} is not a server on this machine: write http://127.0.0.1:PORT.")
     return address
 
 
@@ -116,7 +116,7 @@ def stacked(*decorators: Callable[[Command], Command]) -> Callable[[Command], Co
 format_option = click.option(
     "--format", "output_format", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
-root_option = click.option("--root", type=PATH, help="The repository; default: the one around this folder.")
+root_option = click.option("--root", type=PATH, help="The repository; default: the one that contains this folder.")
 today_option = click.option(
     "--today", metavar="YYYY-MM-DD", help="The date to check dated files against, such as 2026-11-21."
 )
@@ -132,7 +132,7 @@ def instead(option: str, sentence: str) -> Callable[[Command], Command]:
 
     def refuse(_ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
         if is_set:
-            fail(f"{option} is no option: {sentence}")
+            fail(f"{option} is not an option: {sentence}")
 
     return click.option(
         option, help=sentence, is_flag=True, is_eager=True, hidden=True, expose_value=False, callback=refuse
@@ -151,11 +151,11 @@ def repository(path: Path | None) -> Path:
     version.
     """
     root = root_around(path) or fail(
-        f"{path or 'This folder'} is not a training-platform repository: there is no Pulumi.yaml beside stacks/."
+        f"{path or 'This folder'} is not a training-platform repository: no Pulumi.yaml next to a folder stacks/."
     )
     if (of_root := _version(root)) is not None and of_root != installed():
         fail(
-            f"{root} is version {of_root}, and the training-platform that is installed is {installed()}: install "
+            f"{root} is version {of_root}, and the installed training-platform is {installed()}: install "
             f"{DISTRIBUTION}=={of_root}, or run `make setup` there and use its .venv/bin/training-platform."
         )
     return root

@@ -20,17 +20,19 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("training-platform stacks prod"))
 @click.argument(
-    "environment", required=False, help="Print this environment's stack and its teams'; default: the environments."
+    "environment",
+    required=False,
+    help="Print the stacks of this environment and of its teams; default: all environments.",
 )
-@click.option("--production/--no-production", default=None, help="Only environments that are production, or not.")
+@click.option("--production/--no-production", default=None, help="Only production environments, or only others.")
 @click.option(
-    "--base", help="Order for the change since this commit: teams that give something up are before the environment."
+    "--base", help="Order for the change since this commit: teams that lose something come before the environment."
 )
+@click.option("--retired", is_flag=True, help="Only an environment's retired stacks, teams first: these are destroyed.")
 @click.option(
-    "--retired", is_flag=True, help="Only an environment's stacks that have ended, teams first: these are destroyed."
-)
-@click.option(
-    "--kept", is_flag=True, help="With --retired: print what they keep, who pays for it, and what ends later."
+    "--kept",
+    is_flag=True,
+    help="With --retired: print what these stacks keep, who pays for it, and which stacks end later.",
 )
 @today_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list on one line.")
@@ -85,11 +87,11 @@ def stacks(
 def _refuse_half_of(*, environment: str | None, base: str | None, retired: bool, kept: bool) -> None:
     """Exit if an option is given without another option that it requires."""
     if kept and not retired:
-        fail("--kept needs --retired: it prints what the stacks that have ended keep.")
+        fail("--kept needs --retired: it prints what retired stacks keep.")
     if environment is None and retired:
-        fail("--retired needs ENVIRONMENT: its teams are destroyed before it.")
+        fail("--retired needs ENVIRONMENT: an environment's teams are destroyed before the environment.")
     if environment is None and base:
-        fail("--base needs ENVIRONMENT: it orders that environment's stack and its teams'.")
+        fail("--base needs ENVIRONMENT: it orders the stacks of that environment and of its teams.")
 
 
 def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
@@ -105,13 +107,13 @@ def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
 def _kept(stack: Stack) -> list[str]:
     """Return a line for each section that a retired stack keeps, with the name of whoever pays for it."""
     end = stack.retired
-    return [f"{stack.name} {section} paid by {end.paid_by}" for section in end.keeps] if end else []
+    return [f"{stack.name} keeps {section}; {end.paid_by} pays" for section in end.keeps] if end else []
 
 
 def _ends_later(stack: Stack) -> list[str]:
     """Return a line with the retirement date of a stack, if the date is in the future."""
     end = stack.retired
-    return [f"{stack.name} ends on {end.since}, and nothing of it is destroyed before"] if end else []
+    return [f"{stack.name} ends on {end.since}; nothing of it is destroyed before that date"] if end else []
 
 
 def _ordered(names: list[str], environment: str, workspace: Workspace, base: str) -> list[str]:
@@ -123,13 +125,13 @@ def _ordered(names: list[str], environment: str, workspace: Workspace, base: str
     with base_tree(workspace.root, base) as tree:
         order = deployment_order(workspace, read_workspace(tree.root), environment)
     if why := order.two_deployments:
-        fail(f"The change since {base} wants two deployments of {environment}, additions first: {why}.", code=1)
+        fail(f"The change since {base} needs two deployments of {environment}, additions first: {why}.", code=1)
     after = [name for name in names if name not in order.before]  # the environment is the first of these
     return [*(name for name in names if name in order.before), *after]
 
 
 @click.command(epilog=example("training-platform schema"))
-@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is not current.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file is out of date.")
 @root_option
 def schema(check: bool, root: Path | None) -> None:
     """Write the JSON Schemas of stack files and job files into their folders."""
@@ -144,7 +146,7 @@ def schema(check: bool, root: Path | None) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     for name in stale:
-        click.echo(f"{name}: {'is not current; run `training-platform schema`' if check else 'written'}")
+        click.echo(f"{name}: {'is out of date; run `training-platform schema`' if check else 'written'}")
     sys.exit(int(check and bool(stale)))
 
 

@@ -15,7 +15,7 @@ from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 
 _KUEUE: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 _WARNINGS: Final = 10  # of a namespace
-_LOG_IN: Final = "log in to Google Cloud, with gke-gcloud-auth-plugin on PATH"
+_LOG_IN: Final = "log in to Google Cloud, and install gke-gcloud-auth-plugin on PATH"
 
 
 def deployed_clusters(resources: Iterable[Mapping[str, Any]]) -> Iterator[ClusterApi]:

@@ -143,7 +143,7 @@ class GoogleApi:
         elif status == 401:
             message = f"{self._title} rejected your credentials; they may have expired. {LOG_IN}"
         else:
-            verb = "does not let you" if status == 403 else f"refuses ({status})"
+            verb = "denies access" if status == 403 else f"refuses ({status})"
             message = f"{self._title} {verb} in {self._where}: {reason}"
         return GoogleError(message, status, reason)
 

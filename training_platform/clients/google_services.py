@@ -104,7 +104,7 @@ def prometheus(project: str, expr: str, time: datetime, endpoint: str | None = N
     answer = api.call("POST", path, {"query": expr, "time": time.isoformat()})
     result = (answer.get("data") or {}).get("result")
     if answer.get("status") != "success" or not isinstance(result, list):
-        raise GoogleError(f"Cloud Monitoring in project {project} does not answer a query: {answer.get('error')}.")
+        raise GoogleError(f"Cloud Monitoring in project {project} cannot answer a query: {answer.get('error')}.")
     return [dict(row) for row in result]
 
 
@@ -126,7 +126,7 @@ class CloudStorage(GoogleApi):
             if error.status is None:
                 raise
             if error.status != _EXISTS:
-                message = f"Cloud Storage does not take {uri} ({error.status}): {error.reason}"
+                message = f"Cloud Storage rejects {uri} ({error.status}): {error.reason}"
                 raise GoogleError(message, error.status) from error
 
 

@@ -288,5 +288,5 @@ def _refusal(name: str, status: int, data: bytes) -> str:
             f"Cluster {name} rejected your credentials: they have expired or belong to another project. Log in again."
         )
     if status == 403:
-        return f"Cluster {name} does not let you: {message}"
-    return f"Cluster {name} refuses ({status}): {message}"
+        return f"Cluster {name} denies access: {message}"
+    return f"Cluster {name} rejects the request ({status}): {message}"

@@ -78,7 +78,7 @@ class CloudQuotas(GoogleApi):
         path = f"projects/{self.project}/locations/global/services/{service}/quotaInfos"
         for number, page in enumerate(self.pages(path, pageSize=_PAGE)):
             if number == _MOST_PAGES:
-                raise UserError(f"Cloud Quotas has no last page of {path}.")
+                raise UserError(f"Cloud Quotas returns no last page for {path}.")
             for info in _objects(page, "quotaInfos"):
                 # A quota with a refresh interval counts requests per minute or day; others count resources.
                 if not info.get("refreshInterval") and info.get("containerType", "PROJECT") == "PROJECT":
@@ -89,14 +89,14 @@ class CloudQuotas(GoogleApi):
         status = answer.status_code
         project = self.project
         reasons: set[str] = set()
-        words = "It says nothing that can be read."
+        words = "Its error message cannot be read."
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             error = answer.json()["error"]
             words = f"It says: {' '.join(str(error['message']).split())}"
             reasons = {str(detail.get("reason")) for detail in error.get("details", ()) if isinstance(detail, dict)}
         if _NO_QUOTA_PROJECT in words:  # it has the reason if an API is not enabled
             message = (
-                "Cloud Quotas asks people for a quota project: "
+                "Cloud Quotas needs a quota project for user credentials: "
                 f"gcloud auth application-default set-quota-project {project}."
             )
         elif "SERVICE_DISABLED" in reasons:
@@ -107,11 +107,11 @@ class CloudQuotas(GoogleApi):
         elif status == 401:
             message = f"The credentials are not accepted. {LOG_IN}"
         elif status == 403:
-            message = f"The credentials may not read the quotas of {project}; roles/cloudquotas.viewer may."
+            message = f"The credentials may not read the quotas of {project}; they need roles/cloudquotas.viewer."
         elif status == 404:
-            message = f"Cloud Quotas knows no project {project}, or not this service of it."
+            message = f"Cloud Quotas does not find project {project}, or this service in it."
         elif status in BUSY:
-            message = f"Cloud Quotas is busy (HTTP {status}) after {RETRIES} repetitions; try later."
+            message = f"Cloud Quotas is busy (HTTP {status}) after {RETRIES} retries; try again later."
         else:
             message = f"Cloud Quotas refuses the listing for {project} (HTTP {status})."
         return GoogleError(f"{message} {words}", status)
@@ -134,7 +134,7 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
 def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = body.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise UserError(f"The answer's {key} are not a list of objects.")
+        raise UserError(f"The response's {key} is not a list of objects.")
     return value
 
 

@@ -79,7 +79,7 @@ class Registries:
             from requests.adapters import HTTPAdapter  # noqa: PLC0415 # the extra brings it
             from urllib3.util import Retry  # noqa: PLC0415 # the extra brings it
         except ImportError as error:
-            raise ApiError(f"Asking registries needs the extra `jobs`: {install('jobs')}.") from error
+            raise ApiError(f"Access to registries needs the extra `jobs`: {install('jobs')}.") from error
         self._session: Session = Session()
         self._seconds = seconds
         self._google = token
@@ -109,7 +109,7 @@ class Registries:
         answer = self._manifest(image)
         digest = answer.headers.get("Docker-Content-Digest", "") if answer is not None else ""
         if not _DIGEST.fullmatch(digest):
-            raise ApiError(f"{image}: its registry {'has no such image' if answer is None else 'gives no digest'}.")
+            raise ApiError(f"{image}: its registry {'has no such image' if answer is None else 'returns no digest'}.")
         return digest
 
     def _manifest(self, image: str) -> Response | None:
@@ -149,7 +149,7 @@ class Registries:
     def _token(self, answer: Response, subject: str, registry: str) -> str:
         challenge = dict(_CHALLENGE.findall(answer.headers.get("WWW-Authenticate", "")))
         if "realm" not in challenge:
-            raise ApiError(f"{subject}: its registry needs credentials and names no server that issues them.")
+            raise ApiError(f"{subject}: its registry needs credentials but names no token server.")
         scope = {key: value for key, value in challenge.items() if key in ("service", "scope")}
         headers: dict[str, str] = {}
         if urlsplit(challenge["realm"]).netloc == registry and (google := self._google(registry)):
@@ -213,5 +213,5 @@ def _object(read: Any, chart: str) -> dict[str, Any]:
     except (ValueError, yaml.YAMLError) as error:
         raise ApiError(f"{chart}: the answer cannot be read: {cause(error)}.") from error
     if not isinstance(content, dict):
-        raise ApiError(f"{chart}: the answer is no object.")
+        raise ApiError(f"{chart}: the answer is not a JSON object.")
     return content

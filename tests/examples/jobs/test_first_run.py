@@ -95,7 +95,7 @@ def test_an_example_on_gke_from_its_file_to_its_end(root: Path, job: Command, ex
         body["status"] = {"conditions": [{"type": "Completed", **yes}]}
         (ended,) = json.loads(job("wait", run, "--timeout", "0", "--format", "json").stdout)
         assert (ended["state"], ended["restarts"]) == ("succeeded", 0)
-        assert job("why", run).stdout == f"{run} has ended well.\n"
+        assert job("why", run).stdout == f"{run} has succeeded.\n"
 
 
 @pytest.mark.parametrize("example", VERTEX)
@@ -121,4 +121,4 @@ def test_an_example_on_vertex_ai_from_its_file_to_its_end(
     assert f"{run} is running since " in job("why", run).stdout
     cloud[0].now += 601
     assert " succeeded " in job("wait", run, "--timeout", "0").stdout
-    assert job("why", run).stdout == f"{run} has ended well.\n"
+    assert job("why", run).stdout == f"{run} has succeeded.\n"

@@ -109,7 +109,7 @@ def test_a_stack_without_a_file_is_refused_with_the_nearest(root: Path, address:
     ran = CliRunner().invoke(app, ["adopt", PROJECT, "--stack", "lb", "--local-cloud", address, "--root", str(root)])
 
     assert sentence(ran) == (
-        "stacks/Pulumi.lb.yaml does not exist: write it, or begin it by `init environment`. "
+        "stacks/Pulumi.lb.yaml does not exist: create it, for example with `init environment`. "
         "Allowed: lab. Nearest: lab.\n"
     )
 
@@ -131,7 +131,7 @@ def test_another_project_than_the_stacks_is_refused(root: Path, address: str) ->
 
 def test_an_unreadable_project_gives_one_sentence(root: Path) -> None:
     with served(Seeded("example-others")) as address:
-        assert sentence(run(root, address)).startswith("GKE does not let you in projects/example-lab: ")
+        assert sentence(run(root, address)).startswith("GKE denies access in projects/example-lab: ")
 
 
 def test_everything_is_new_in_an_empty_project(root: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_state_loses_ignored_inputs_and_gains_those_that_no_api_returns(import
     )
 
     ran = settle(state, imports)
-    assert (ran.exit_code, ran.stderr) == (0, "1 resources put right: main-cluster\n")
+    assert (ran.exit_code, ran.stderr) == (0, "1 resources corrected: main-cluster\n")
     cluster, other = json.loads(ran.stdout)["deployment"]["resources"]
     labels = {"environment": "lab", "managed-by": "training-platform"}
     assert cluster["inputs"] == {"name": "lab-main", "__defaults": []}

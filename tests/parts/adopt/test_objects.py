@@ -271,7 +271,7 @@ def test_a_cluster_that_refuses_to_list_objects_is_reported(cluster: Cluster, co
     cluster.refusals = {("GET", "/resourcequotas/team"): (403, "you may not")}
 
     assert "quota" not in matches_by_name(contents)
-    assert contents.unread == {f"{PATH} ResourceQuota": "Cluster lab-main does not let you: you may not"}
+    assert contents.unread == {f"{PATH} ResourceQuota": "Cluster lab-main denies access: you may not"}
 
 
 def test_a_kind_without_a_definition_has_no_objects(cluster: Cluster, contents: Contents) -> None:

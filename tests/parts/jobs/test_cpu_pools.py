@@ -94,7 +94,9 @@ def test_it_goes_to_its_pool_and_waits_in_the_queue_of_its_team(take: Take) -> N
     variables = {row["name"]: row.get("value") for row in container(job)["env"]}
     assert (variables["NUM_NODES"], variables["WORLD_SIZE"], variables["ACCELERATORS_PER_NODE"]) == ("2", "2", "0")
     note, parts, _ = judge(job, "gke", TODAY).notes
-    assert note.startswith("asks for 28 vCPUs of pool general in gpus (2 pods), which no queue counts; team vision may")
+    assert note.startswith(
+        "requests 28 vCPUs of pool general in gpus (2 pods), which use no queue quota; team vision may"
+    )
     assert "/dev/shm" not in parts  # noqa: S108 # the pod's own
     assert parts.endswith("; 14 vCPUs")
 

@@ -107,7 +107,7 @@ def test_a_job_may_ask_for_what_the_team_can_ever_have_and_no_more(
     (finding,) = errors(fits + 1)
     assert (finding.rule, finding.path) == ("job-fits-share", f"gke.{field}")
     assert (finding.allowed, finding.nearest) == (f"at most {fits}", str(fits))
-    assert f"can have {96 if fits == 3 else 40} with what it borrows" in finding.message
+    assert f"at most {96 if fits == 3 else 40} with borrowing" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_share_smaller_than_a_vm_is_found_with_the_field_to_raise(
     job = take(gpu("h100", "nodes: 1"), workspace=read_workspace(new_lab(lab_vision=vision, lab_nlp=nlp)))
 
     (finding,) = (finding for finding in gke_findings(job) if finding.severity == "error")
-    assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, and team vision has 4 and can have 4 with")
-    assert (finding.allowed, finding.nearest) == ("a team that can have 8, for one VM", nearest)
+    assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, and team vision has 4, and at most 4 with")
+    assert (finding.allowed, finding.nearest) == ("a team that can have the 8 of one VM", nearest)
 
 
 def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
@@ -141,7 +141,7 @@ def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
     assert rules(findings)[:1] == [("job-fits-pools", "gke.slices", "12")]
     assert "job-fits-share" not in {finding.rule for finding in findings}  # one cause is one finding
     assert findings[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, and the pools of ")
-    assert "tpu-v5e-4x4-spot hold 192" in findings[0].message
+    assert "tpu-v5e-4x4-spot have 192" in findings[0].message
 
 
 @pytest.mark.parametrize(
@@ -168,14 +168,14 @@ def test_queued_vms_of_a_job_come_from_one_zone_of_one_pool(
     expected = [("job-fits-pools", "gke.nodes", str(max_nodes))] if max_nodes else []
     assert rules([finding for finding in findings if finding.severity == "error"]) == expected
     for finding in findings:
-        assert finding.message.endswith("come from one zone of one node pool, and the largest holds 40")
+        assert finding.message.endswith("come from one zone of one node pool, and the largest has 40")
 
 
 def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
     (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
 
     assert (finding.rule, finding.nearest) == ("job-fits-pools", "2")
-    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, and the pools of a100-40 hold 8" in finding.message
+    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, and the pools of a100-40 have 8" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,9 @@ def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longe
 def test_the_note_has_the_jobs_demand_and_the_teams_share(verdict: Judge) -> None:
     note, parts, _ = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
 
-    assert note.startswith("asks for 64 google.com/tpu of tpu-v5e-4x8 in tpus (2 x 8 VMs); ")
-    assert note.endswith("team vision: nominal quota 32, with what it borrows 96")
-    assert parts.startswith("each pod has at most 163 GiB of memory, 81 of them in /dev/shm, and ")
+    assert note.startswith("requests 64 google.com/tpu of tpu-v5e-4x8 in tpus (2 x 8 VMs); ")
+    assert note.endswith("team vision: nominal quota 32, with borrowing 96")
+    assert parts.startswith("each pod has at most 163 GiB of memory, 81 GiB of them for /dev/shm, and ")
     assert parts.endswith(" GiB of disk; all vCPUs of its VM")
     assert "(3 VMs)" in verdict(gpu("h100", "nodes: 3"), "gke").notes[0]
     assert "(1 VM)" in verdict(gpu("h100", "nodes: 1"), "gke").notes[0]
@@ -363,7 +363,7 @@ def test_a_sweep_of_many_runs_is_a_warning(verdict: Judge, values: int, severity
     finding, at_once = sorted(verdict(text, "gke").findings, key=lambda row: "at once" in row.message)
 
     assert (finding.severity, finding.message.split()[1]) == (severity, str(values))
-    assert at_once.message.endswith("at most 16 at once")  # of one GPU each, on 16
+    assert at_once.message.endswith("at most 16 at the same time")  # of one GPU each, on 16
 
 
 def test_a_job_on_some_gpus_that_asks_for_more_than_a_vm_is_told_its_part(take: Take) -> None:
@@ -754,7 +754,7 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
     (finding,) = gke_findings(take("gke: {cluster: gpus, flavor: h100, nodes: 1, gpus: 16}"))
 
     assert finding.rule == "job-part"
-    assert finding.allowed == "at most 8; for 16 in all nodes: 2, and no gpus"
+    assert finding.allowed == "at most 8; for 16 in all: nodes: 2 without gpus"
 
 
 @pytest.mark.parametrize(
@@ -868,7 +868,7 @@ VM = "region: us-central1, machine_type: n1-standard-16"
             "vertex",
             "2 hours (timeout_hours)",
         ),
-        (gpu("h100", "nodes: 1"), "gke", "without a limit of time (max_run_hours)"),
+        (gpu("h100", "nodes: 1"), "gke", "without a time limit (max_run_hours)"),
         (gpu("h100", "nodes: 1, max_run_hours: 3"), "gke", "at most 3 hours (max_run_hours"),
     ],
 )

@@ -54,7 +54,7 @@ def test_only_the_jobset_goes_to_standard_output(root: Path) -> None:
 
     assert result.exit_code == 0
     assert yaml.safe_load(result.stdout)["kind"] == "JobSet"
-    assert result.stderr.startswith("# asks for 16 nvidia.com/gpu of h100 in gpus (2 VMs)")
+    assert result.stderr.startswith("# requests 16 nvidia.com/gpu of h100 in gpus (2 VMs)")
 
 
 def test_a_rendering_says_that_only_a_submission_uploads_the_source(root: Path) -> None:
@@ -138,7 +138,7 @@ def test_findings_of_the_other_target_do_not_count(root: Path) -> None:
         (
             JOB,
             ["jobs/vision/train.yaml"],
-            "jobs/vision/train.yaml can run on gke and on vertex: say which with --target.",
+            "jobs/vision/train.yaml can run on gke and on vertex: choose one with --target.",
         ),
         (
             JOB.replace("gke: ", "# gke: "),
@@ -339,7 +339,7 @@ def test_a_head_without_a_price_is_reported(take: Take, tmp_path: Path) -> None:
     cost = job_cost(job, "gke")
 
     assert cost.machines[0] == ("n2d-standard-64", 1)
-    assert "No price is known of n2d-standard-64 on-demand" in cost_text(cost)
+    assert "No price is known for n2d-standard-64 on-demand" in cost_text(cost)
 
 
 def test_the_longest_run_is_the_time_out_on_vertex_ai_and_nothing_limits_one_on_gke(take: Take) -> None:
@@ -357,7 +357,7 @@ def test_every_trial_of_a_sweep_is_paid(take: Take) -> None:
 
     assert (swept.trials, swept.parallel) == (3, 2)
     assert swept.longest_run("spot") == pytest.approx(3 * (single.longest_run("spot") or 0))
-    assert "3 trials of it, up to 2 at a time" in cost_text(swept)
+    assert "for each of 3 trials, up to 2 at a time" in cost_text(swept)
 
 
 def test_a_job_on_a_persistent_resource_is_reported_as_paid_already(take: Take) -> None:
@@ -402,7 +402,7 @@ def test_costs_are_of_machines_and_the_job_s_own_provisioning_model_is_marked(pr
     assert [row for row in rows if "(this job)" in row] == [row for row in rows if row.split()[0] == "flex-start"]
     assert [row for row in rows if "at most $" in row] == [row for row in rows if row.split()[0] == "flex-start"]
     assert "at least" not in result.stdout  # no machine is without a price
-    assert "The prices are of 20" in result.stdout  # all of one day
+    assert "The prices are as of 20" in result.stdout  # all of one day
     assert [line.split(":")[0].strip() for line in advice] == ["on-demand", "spot"]
     assert "the job" not in " ".join(notes)
     assert advice[1].endswith(
@@ -415,7 +415,8 @@ def test_the_cost_of_a_job_on_gke_names_flavors_and_pools_with_other_provisionin
     advice = cost_result(priced_root, "--target", "gke").stdout.splitlines()[-3:]
 
     assert [line.split(":")[0].strip() for line in advice] == ["spot", "flex-start", "reservation"]
-    pool = "no pool of gpus has it: training-platform init pool lab --machine-type a3-highgpu-8g --capacity spot."
+    pool = "no pool of gpus has it; to add one: "
+    pool += "training-platform init pool lab --machine-type a3-highgpu-8g --capacity spot."
     assert advice[0].endswith(pool)
     assert advice[2].endswith("--machine-type a3-highgpu-8g --capacity reservation --reservation NAME.")
 
@@ -474,7 +475,7 @@ def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:
 def test_a_verbose_check_lists_the_resources_of_each_pod(root: Path) -> None:
     result = job(root, "check", "--verbose", "jobs/vision/train.yaml")
 
-    assert "jobs/vision/train.yaml (gke): each pod has at most 1,644 GiB of memory, 822 of them in /dev/shm" in (
+    assert "jobs/vision/train.yaml (gke): each pod has at most 1,644 GiB of memory, 822 GiB of them for /dev/shm" in (
         result.stdout
     )
     assert "jobs/vision/train.yaml (gke)" not in job(root, "check", "jobs/vision/train.yaml").stdout

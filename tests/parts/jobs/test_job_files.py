@@ -231,7 +231,7 @@ def test_a_team_with_a_rejected_file_is_distinguished_from_an_unknown_one(read: 
 
     _, (finding,) = read(JOB, workspace=workspace)
 
-    assert "stack files that are rejected or unreadable, 2 of them, are not counted" in finding.message
+    assert "(without 2 rejected or unreadable stack files)" in finding.message
 
 
 def test_a_file_is_known_by_its_place_below_the_repository(tmp_path: Path) -> None:

@@ -555,7 +555,11 @@ LEVELS = "block, subblock, host"
         (BLOCK_LEVELS, "level: blok", [(f"'blok' is not a level of h100. Allowed: {LEVELS}", "block")]),
         (BLOCK_LEVELS, f"level: {BLOCK_LEVELS[1]}", [(f"is not a level of h100. Allowed: {LEVELS}", "subblock")]),
         (BLOCK_LEVELS, "level: hostname", [("'hostname' is not a level of h100", "host")]),
-        (BLOCK_LEVELS, "level: host, required: true", [("one host has one VM of h100, and the job has 2", "subblock")]),
+        (
+            BLOCK_LEVELS,
+            "level: host, required: true",
+            [("a host has only one VM of h100, and the job has 2", "subblock")],
+        ),
         (BLOCK_LEVELS, "level: host", []),
         (BLOCK_LEVELS, "level: block, required: true", []),
     ],

@@ -513,7 +513,7 @@ def empty(src: Path) -> None:
     [
         (leads_out, "keys of src lead out of it"),
         (hidden, "notes.txt of src lead out of it, or to a hidden file"),
-        (elsewhere, "src leads out of the repository"),
+        (elsewhere, "src is a link out of the repository"),
         (large, "src has 101 MiB; weights.pt has 101"),
         (empty, "src is not a folder of this repository with files that git does not ignore"),
     ],

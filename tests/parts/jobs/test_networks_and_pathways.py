@@ -296,7 +296,7 @@ def test_pods_name_the_networks_in_which_most_vms_of_their_flavor_are(job: Job) 
 
     (warning,) = [finding for finding in gke_findings(job("b200-spot")) if finding.path == "gke.flavor"]
     assert (warning.severity, warning.rule) == ("warning", "job-flavor-networks")
-    assert "run in pools far and never in near" in warning.message
+    assert "run only in pools far, not in near" in warning.message
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ def test_exceeding_what_stacks_leave_is_a_warning_and_no_error(verdict: Judge) -
         "lower vertex.persistent_resources.tuning.max_replicas of lab-vision by 4 GPUs; "
         "or request 12 GPUs (training-platform quota plan)"
     )
-    assert "is charged 8 GPUs, and the stacks, with all that they may run, leave 4 of 8" in finding.message
+    assert "is charged 8 GPUs, and the stacks at their maximum size leave 4 of 8" in finding.message
 
 
 def test_the_nearest_is_the_most_replicas_that_the_stacks_leave(verdict: Judge) -> None:
@@ -326,7 +326,7 @@ def test_an_id_that_the_snapshot_does_not_list_is_an_error(take: Take, new_lab: 
     (finding,) = rendered.findings
     assert (finding.rule, finding.severity) == ("job-quota-unknown", "error")
     assert "CustomModelTrainingPreemptibleH100GPUsPerProjectPerRegion of aiplatform.googleapis.com" in finding.message
-    assert "which somebody with roles/cloudquotas.viewer pulls" in (finding.allowed or "")
+    assert "which anybody with roles/cloudquotas.viewer can pull" in (finding.allowed or "")
     assert "limit not known; headroom not known" in rendered.notes[0]
 
 
@@ -373,7 +373,7 @@ def test_machines_of_a_persistent_resource_are_charged_already(verdict: Judge) -
     rendered = verdict((A100 % 1).replace("-1g", f"-1g, {disk}"), "vertex")
 
     assert rendered.findings == ()
-    assert rendered.notes[:-1] == ("charges nothing: persistent resource tuning has been charged already",)
+    assert rendered.notes[:-1] == ("charges nothing: persistent resource tuning already charges the quota",)
 
 
 def test_an_impossible_machine_is_not_compared_with_limits(take: Take, new_lab: Lab) -> None:

@@ -113,7 +113,9 @@ def test_a_job_that_needs_its_machines_for_longer_than_they_stay_never_ends_and_
 
     assert played.endless == summed.endless == 1
     assert summed.rows["never"] == {
-        ("main", "vision", "never ends: it would have to keep its machines for 480.0 hours"): {"jobs": 1}
+        ("main", "vision", "never ends: it would need its machines for 480.0 hours without an interruption"): {
+            "jobs": 1
+        }
     }
     assert summed.waits[TeamFlavor("main", "vision", ALL)]["jobs"] == 1  # the other
 
@@ -142,7 +144,7 @@ def test_a_seed_repeats_a_run_and_another_does_not() -> None:
 @pytest.mark.parametrize(
     ("team", "gpus", "why"),
     [
-        ({}, 32, "needs 32, and the queue can have 16 at most"),
+        ({}, 32, "needs 32, and the queue can use at most 16"),
         ({"hold": {"main": "Hold"}}, 8, "the queue is held"),
     ],
 )
@@ -166,7 +168,7 @@ def test_a_job_larger_than_each_queued_pool_never_gets_machines_and_leaves_its_q
     large, fitting = played.runs
     assert (large.started, large.why) == (
         NEVER,
-        "needs 48 of h100-queued-provisioning, and one request gets 40 at most",
+        "needs 48 of h100-queued-provisioning, and one provisioning request gets at most 40",
     )
     assert fitting.ended != NEVER
 

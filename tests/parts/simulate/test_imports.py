@@ -52,8 +52,8 @@ def test_what_a_table_lacks_is_counted_and_named_and_without_a_table_names_stay(
     without = CliRunner().invoke(app, ["trace", "import", "slurm", str(tmp_path / "file")])
 
     assert lacking.stdout == "submitted,team,needs,seconds\n"
-    assert "Left out: 1 jobs of 'biology', which teams lacks." in lacking.stderr
-    assert "Left out: 1 jobs on 'a100', which needs lacks." in lacking.stderr
+    assert "Left out: 1 jobs of 'biology', which is not under teams in the table of names." in lacking.stderr
+    assert "Left out: 1 jobs on 'a100', which is not under needs in the table of names." in lacking.stderr
     assert "physics,8 a100,7200" in without.stdout
 
 

@@ -170,9 +170,9 @@ def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: 
     waits = predicted(tmp_path, workload("huge", 1, gpus=16), inactive, elsewhere, {"metadata": {}})
 
     assert [(job.job, job.start, job.why) for job in waits.jobs] == [
-        ("huge", None, "needs 16, and the queue can have 8 at most")
+        ("huge", None, "needs 16, and the queue can use at most 8")
     ]
-    names = "Not played, since inactive, of an unknown queue, or unreadable: "
+    names = "Not simulated, because they are inactive, unreadable or in an unknown queue: "
     assert any(note.startswith(names) and "/jobset-off" in note and "/jobset-lost" in note for note in waits.notes)
     assert any("run times are invented, with a median of 4.0 h" in note for note in waits.notes)
 
@@ -183,10 +183,10 @@ def test_a_table_says_when_a_run_starts_by_the_moment_at_which_it_was_made(tmp_p
 
     (prediction,) = waits.said_of("vision", "waits")
 
-    assert prediction.startswith(f"By the table of 2026-11-02 12:00 UTC, {sentence}")
+    assert prediction.startswith(f"According to the table of 2026-11-02 12:00 UTC, {sentence}")
     assert waits.said_of("nlp", "waits") == []
     assert sentence in waits.said_of_team("vision")
-    assert waits.said_of_team("nlp") == "By the table of 2026-11-02 12:00 UTC, no job of nlp waited."
+    assert waits.said_of_team("nlp") == "According to the table of 2026-11-02 12:00 UTC, no job of nlp waited."
 
 
 def test_the_command_prints_a_table_and_json_that_is_read_again(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_one_of_several_clusters_is_named(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*command, "--environment", "prod"])
 
     assert done.exit_code == 2
-    assert "There are clusters us-central2, us-west4, us-central1: name that of the workloads" in done.stderr
+    assert "clusters us-central2, us-west4, us-central1: choose the workloads' cluster" in done.stderr
 
 
 @pytest.mark.parametrize("more", [["--format", "html"], ["--base", "main"], ["--cluster", "x", "--manifests", "y"]])

@@ -94,7 +94,7 @@ def test_the_cheapest_change_is_left_out_if_a_rule_for_one_stack_refuses_it(tmp_
     without_nlp = "nlp's h100-reservation in main: 0, not 8"  # of which nlp cannot lend 4
     assert (done.exit_code, done.stdout) == (0, "")
     assert without_nlp not in done.stderr
-    best = without_a_limit.stderr.partition(" changes were played")[0]
+    best = without_a_limit.stderr.partition(" changes were simulated")[0]
     assert smaller in best
     assert without_nlp in best
 
@@ -124,7 +124,7 @@ def test_steps_of_one_number_are_one_change_and_quota_is_given_to_a_team_with_a_
     files = changed(tmp_path, done)
 
     assert done.exit_code == 0, done.output
-    best = done.stderr.partition("best:")[2].partition(" changes were played")[0]
+    best = done.stderr.partition("best:")[2].partition(" changes were simulated")[0]
     lines = [line.strip() for line in best.splitlines()[1:-1]]
     size = files["Pulumi.lab.yaml"]["config"]["training-platform:environment"]["clusters"]["main"]["node_pools"]
     nodes = size["reserved"]["max_nodes"]
@@ -182,7 +182,7 @@ def test_a_team_falls_back_to_spot_where_nothing_else_can_be_had(tmp_path: Path)
     ("wishes", "message"),
     [
         ({"wait": {"vision": "longest < 0.01 min"}}, "missed: vision: longest < 1 s, is"),
-        ({"wait": {"vision": "p90 < 1 d"}, "budget": 1}, "a day, wished $1"),
+        ({"wait": {"vision": "p90 < 1 d"}, "budget": 1}, "a day, and the budget is $1"),
     ],
 )
 def test_a_target_that_no_change_meets_is_named(tmp_path: Path, wishes: dict[str, Any], message: str) -> None:
@@ -194,7 +194,7 @@ def test_a_target_that_no_change_meets_is_named(tmp_path: Path, wishes: dict[str
 
     assert done.exit_code == 1
     assert message in done.stderr
-    assert "3 changes were played." in done.stderr
+    assert "3 changes were simulated." in done.stderr
 
 
 def test_all_mistakes_of_targets_are_reported(tmp_path: Path) -> None:
@@ -210,4 +210,4 @@ def test_all_mistakes_of_targets_are_reported(tmp_path: Path) -> None:
     ):  # fmt: skip
         assert part in shape.stderr
     assert "'visoin' is not a team of lab: nlp, vision. Nearest: vision." in names.stderr
-    assert "'main.reservd' is not a node pool with a reservation of lab: main.reserved." in names.stderr
+    assert "'main.reservd' is not a node pool of lab with a reservation: main.reserved." in names.stderr

@@ -83,7 +83,7 @@ soon,vision,8 h100,60
         "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
         "trace.csv:5:1: submitted: 'soon' is not a moment. Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
         "trace.csv:6:17: seconds: '-1' is not a number of seconds. Allowed: at least 0.001 and up to ten years.",
-        "trace.csv:8:1: has 1 cells more than the header. Allowed: a cell for each column of the header.",
+        "trace.csv:8:1: has 1 more cells than the header. Allowed: a cell for each column of the header.",
         (
             "trace.csv:9:7: needs: 'h100-spot' is not an accelerator or flavor of a share of nlp in main. "
             "Allowed: h100, h100-reservation. Nearest: h100"
@@ -306,10 +306,10 @@ def test_all_mistakes_of_changes_are_reported(repository: Path) -> None:
         ":2: moment: 'soon' is not a moment",
         ":3: hold: 'Hld' is not a stop policy. Allowed: None, Hold, HoldAndDrain. Nearest: Hold",
         ":4: team: 'nlpp' is not a team", ":5: job: 'x' is not a job", ":6: priority: 'hgh' is not a priority",
-        ":7: team: a change is of a team's queue or of a job",
+        ":7: team: a change applies either to a team's queue or to a job",
     ):  # fmt: skip
         assert part in done.stderr
-    assert "changes.csv:1: the header has moment" in header.stderr
+    assert "changes.csv:1: the header needs moment" in header.stderr
 
 
 def test_changes_have_the_clock_of_the_trace_and_name_one_job(repository: Path) -> None:

@@ -116,7 +116,7 @@ def test_lists_that_are_as_the_catalogue_change_no_value(lab: Lab) -> None:
 
     assert result.exit_code == 0, result.output
     assert "and 0 differ." in result.stderr
-    assert "decided: tpu7x-standard-4t: memory_gb is as the catalogue has it." in result.stderr
+    assert "decided: tpu7x-standard-4t: memory_gb matches the catalogue." in result.stderr
     changes = [line for line in result.stdout.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     assert [line.split("#")[0].strip() for line in changes] == [
         "-      unverified: [cpu_quota, memory_gb, regions]", "+", "+      unverified: [cpu_quota, regions]",
@@ -139,7 +139,7 @@ def test_planted_differences_are_a_patch_that_git_applies(lab: Lab, clone: Path)
     assert len(differ) == 6, differ
     assert "different: a3-highgpu-8g: memory_gb is 1900, and the catalogue has 1872." in differ
     assert "different: a3-highgpu-1g: vcpus is 30, and the catalogue has 26." in differ
-    assert f"different: ct6e-standard-8t: is listed in {NEW_ZONE} too." in differ
+    assert f"different: ct6e-standard-8t: is also listed in {NEW_ZONE}." in differ
     assert any(f"quota {gone}: compute.googleapis.com does not list it" in line for line in differ)
     assert "training-platform verify lab --facts | git apply" in result.stderr
     subprocess.run(["git", "apply", "-"], input=result.stdout, text=True, check=True, cwd=clone)
@@ -182,7 +182,7 @@ def test_an_api_that_is_not_enabled_decides_nothing_and_stops_nothing(lab: Lab) 
         result = ask(lab, address)
 
     assert result.exit_code == 0, result.output
-    assert "not decided: GKE does not let you" in result.stderr
+    assert "not decided: GKE denies access" in result.stderr
     assert "Vertex AI lists its" in result.stderr
 
 
@@ -230,5 +230,5 @@ def test_zones_of_a_family_without_any_are_told_and_not_written(lab: Lab) -> Non
     with listing(lab, machines) as address:
         result = ask(lab, address)
 
-    assert "different: g4-standard-48: is listed in us-central1-b too." in result.stderr
+    assert "different: g4-standard-48: is also listed in us-central1-b." in result.stderr
     assert "us-central1-b" not in result.stdout

@@ -66,11 +66,11 @@ def test_a_field_that_the_cluster_dropped_refutes(kind: str, field: str, lab: La
     (line,) = answers(lab, tmp_path, kind, field)["refuted"]
 
     assert line.startswith(f"{kind} ")
-    assert "is not as planned" in line
+    assert "differs from the plan" in line
 
 
 def test_a_cluster_as_planned_refutes_nothing(lab: Lab, tmp_path: Path) -> None:
     sentences = answers(lab, tmp_path)
 
     assert sentences["refuted"] == []
-    assert sentences["proven"] == ["lab-main has objects as planned"]
+    assert sentences["proven"] == ["lab-main has the planned objects"]

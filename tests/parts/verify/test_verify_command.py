@@ -161,7 +161,7 @@ def test_a_probe_of_a_page_without_the_option_sends_nothing(lab: Lab) -> None:
     with served(lab.seeded) as address:
         result = verify(lab, "--probe", "monitoring-page", "--anew", "--yes", "--local-cloud", address)
 
-    assert "--page sends a message to people, and was not given" in " ".join(result.stdout.split())
+    assert "--page, which sends a message to people, is not set" in " ".join(result.stdout.split())
     (ledger,) = [path for path in ledgers(lab) if path not in former_ledgers]  # both may be of one second
     assert "making" not in ledger.read_text()
 
@@ -176,7 +176,7 @@ def test_stages_and_the_probe_of_the_page_are_named_as_the_table_of_probes_has_t
     ("words", "says"),
     [
         (["--probe", "pools-nodse"], "'pools-nodse' is not a probe. Nearest: pools-nodes"),
-        (["--report", "report.pdf"], "report.pdf: the name of a report ends in .html, .json, .txt."),
+        (["--report", "report.pdf"], "report.pdf: the file name must end with .html or .json or .txt."),
         (["--stage", "pool"], "'pool' is not one of"),
     ],
 )

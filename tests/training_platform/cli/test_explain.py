@@ -107,7 +107,7 @@ def test_a_place_whose_finding_follows_from_another_leads_to_that_one(tmp_path: 
 
     assert done.exit_code == 0, done.output
     cause = next(n for n, row in enumerate(text.splitlines(), 1) if "topology: 4x8" in row)
-    fix = rf"To fix it: correct stacks/Pulumi\.prod\.yaml:{cause}:\d+: \S+\.topology, from which this follows\."
+    fix = rf"To fix it: correct stacks/Pulumi\.prod\.yaml:{cause}:\d+: \S+\.topology, which causes this finding\."
     assert re.search(fix, done.stdout), done.stdout
 
 
@@ -147,7 +147,7 @@ def test_a_quota_says_what_it_counts_and_who_asks() -> None:
 
     assert done.stdout.startswith("NVIDIA-A100-GPUS-per-project-region: quota of compute.googleapis.com")
     assert "Counts GPUs for each region." in done.stdout
-    assert "Asked by a100-40." in done.stdout
+    assert "Used by a100-40." in done.stdout
 
 
 def test_a_quota_is_found_as_reports_shorten_it() -> None:

@@ -119,7 +119,7 @@ def test_a_first_job_on_vertex_ai_has_its_quotas_whenever_it_comes(root: Path, l
         0,
         "2 stacks: 1 warning, 1 note; not judged: 1 project without known limits",
     )
-    assert "no stack lets anybody start jobs on Vertex AI" in checked.stdout  # the warning
+    assert "no stack allows anybody to start jobs on Vertex AI" in checked.stdout  # the warning
     assert run(root, "quota", "init").stdout == "Every project has a snapshot.\n"
 
 
@@ -164,11 +164,11 @@ def test_existing_files_are_not_overwritten(root: Path) -> None:
         ((*WITHOUT_MACHINES, "--machine-type", "a100"),
          ["write a100-40 (NVIDIA A100 40 GB, a2-highgpu-8g) or a100-80 (NVIDIA A100 80 GB, a2-ultragpu-8g)."]),
         ((*ENVIRONMENT, "--capacity", "reservation"), ["--reservation is missing: name of the reservation, or any."]),
-        ((*ENVIRONMENT, "--slices", "2"), ["--slices has no pool with TPUs."]),
+        ((*ENVIRONMENT, "--slices", "2"), ["--slices needs a pool with TPUs."]),
         ((*ENVIRONMENT, "--max-nodes", "2", "--max-nodes", "3"), ["once for all pools, or once for each of 1."]),
         ((*WITHOUT_MACHINES, "--machine-type", "v5e", "--topology", "4x6"), ["'4x6' is not a topology of ct5lp-"]),
         ((*ENVIRONMENT, "--reservation", "H100"), ["--reservation 'H100' is not in the right form"]),
-        ((*ENVIRONMENT, "--capacity", "spot", "--reservation", "r"), ["'r' has no pool of capacity reservation"]),
+        ((*ENVIRONMENT, "--capacity", "spot", "--reservation", "r"), ["'r' matches no pool with capacity reservation"]),
         ((*ENVIRONMENT, "--zone", "us-central1-a", "--zone", "us-east4-a"), ["--zone is given 2 times"]),
         (
             ("environment", "dev", "--project", "EXAMPLE", "--machine-type", "a3-higpu-8g", "--zone", "us-central1-z",
@@ -179,7 +179,7 @@ def test_existing_files_are_not_overwritten(root: Path) -> None:
              "--alert-email 'me' is not in the right form"],
         ),
         (("environment", "DEV", *ENVIRONMENT[2:]), ["Nearest: Pulumi.dev.yaml"]),
-        (TEAM, ["No environment is declared: training-platform init environment NAME writes one."]),
+        (TEAM, ["No environment is declared. To write one: training-platform init environment NAME."]),
         (("pool", "dev"), ["No environment is declared"]),
         ((*JOB, "--environment", "dev"), ["No environment is declared"]),
     ],
@@ -213,7 +213,7 @@ def test_all_mistakes_are_reported_at_once_and_nothing_is_written(
         (("pool", "dev", "--machine-type", "h100", "--name", "h100"),
          ["Cluster us-central1 of dev already has a node pool h100: choose anoth"]),
         (("pool", "dev", "--machine-type", "h100", "--slices", "2"), ["node_pools.h100-spot", "slices"]),
-        (("job", "vision/train", "--image", "i"), ["is not TEAM/NAME of a team of dev, which has no team."]),
+        (("job", "vision/train", "--image", "i"), ["is not TEAM/NAME with a team of dev. Its teams: no team."]),
     ],
 )  # fmt: skip
 def test_what_an_environment_has_no_place_for_is_refused(
@@ -309,11 +309,11 @@ def test_a_new_team_is_told_its_share_and_how_the_next_one_gets_one(root: Path) 
     assert "  share of h100-spot in us-central1: 8 of 8 GPUs\n" in first.stdout
     advice = "Nothing is left for another team: lower a nominal_quota in stacks/Pulumi.dev-vision.yaml first, or"
     assert advice in first.stdout
-    assert "  no share: all capacity of dev is promised to teams\n" in second.stdout
+    assert "  no share: all capacity of dev is assigned to teams\n" in second.stdout
     assert advice in second.stdout
     third = init(root, "team", "speech", "--member", "group:speech@example.com", "--share", "h100=0")
-    assert "stacks/Pulumi.dev-vision.yaml first, or give it --share FLAVOR=0, to borrow.\n" in second.stdout
-    assert "It can only borrow: for GPUs or chips of its own, lower a nominal_quota in stacks/" in third.stdout
+    assert "stacks/Pulumi.dev-vision.yaml first, or let it only borrow with --share FLAVOR=0.\n" in second.stdout
+    assert "The team can only borrow. To give it GPUs or chips, lower a nominal_quota in stacks/" in third.stdout
     assert "--share" not in third.stdout
     assert "Nearest: vision/train." in init(root, "job", "visoin/train", "--image", "i:1").stderr
 
@@ -329,7 +329,7 @@ def test_a_team_of_a_group_is_told_the_field_for_groups_in_clusters(root: Path) 
     second = init(root, "team", "nlp", "--member", "group:nlp@example.com")
 
     hint = "Groups have no rights in clusters yet: write google_groups_domain: example.com into stacks/Pulumi.dev.yaml"
-    assert f"{hint}, at the top of training-platform:environment, and make them members" in first.stdout
+    assert f"{hint}, directly below training-platform:environment, and add the groups" in first.stdout
     assert second.exit_code == 0
     assert "Groups have no rights" not in person.stdout + second.stdout
 
@@ -343,7 +343,7 @@ def test_shares_by_flags_leave_the_rest_for_the_next_team(root: Path) -> None:
 
     init(root, "pool", "dev", "--machine-type", "h100", "--name", "now", "--capacity", "flex-start")
     unclear = init(root, "team", "audio", "--member", "group:audio@example.com", "--share", "h100=8")
-    assert "'h100' is the name of several: us-central1/h100-flex-start, us-central1/h100-spot" in unclear.stderr
+    assert "'h100' is ambiguous: us-central1/h100-flex-start, us-central1/h100-spot" in unclear.stderr
     assert "16 of 32 GPUs" in first.stdout
     assert "Nothing is left" not in first.stdout
     assert "16 of 32 GPUs" in second.stdout

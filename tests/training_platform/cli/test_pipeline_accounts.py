@@ -257,7 +257,7 @@ def test_the_rights_cover_each_method_that_a_deployer_calls() -> None:
     [
         (("example-train-prod",), "example-train-prod is the project of prod, prod-nlp, prod-vision: "),
         (("example admin",), "project 'example admin' is not a project's id."),
-        (("example-admin", "--github", "a;b"), "--github 'a;b' is not an id, which consists of digits."),
+        (("example-admin", "--github", "a;b"), "--github 'a;b' is not an id, which has only digits."),
         (("example-admin", "--branch", "$(a)"), "--branch '$(a)' is not a branch such as main."),
         (("example-admin", "--github", "1", "--gitlab", "2"), "--github and --gitlab exclude each other."),
     ],

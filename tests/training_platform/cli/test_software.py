@@ -153,8 +153,8 @@ def test_missing_digests_are_asked_for_and_written_beside_a_tag_and_instead_of_l
     ("answer", "sentence"),
     [
         (Answer("", 404), "its registry has no such image."),
-        (Answer(""), "its registry gives no digest."),
-        (Answer("", 200, {"Docker-Content-Digest": 'sha256:4"}'}), "its registry gives no digest."),
+        (Answer(""), "its registry returns no digest."),
+        (Answer("", 200, {"Docker-Content-Digest": 'sha256:4"}'}), "its registry returns no digest."),
         (Answer("", 403), "does not let you read it."),
     ],
 )
@@ -178,7 +178,7 @@ def test_an_image_without_a_digest_hides_no_other(
         (Answer({}, 403), "does not let you read it."),
         (Answer({}, 401), "needs credentials"),
         (Answer("<html>"), "the answer cannot be read"),
-        (Answer([1]), "the answer is no object."),
+        (Answer([1]), "the answer is not a JSON object."),
         (Answer({"tags": None}), "its registry lists no tags."),
         (Answer({"tags": ["latest"]}), "has no release."),
     ],

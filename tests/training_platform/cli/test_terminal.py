@@ -84,6 +84,6 @@ def test_a_plan_fits_80_columns_and_names_each_line_of_the_stack_file() -> None:
     done = CliRunner().invoke(app, ["plan", "prod", "--root", str(ORGANISATION)])
 
     first, *lines = done.stdout.splitlines()
-    assert first.endswith(" resources, by line of stacks/Pulumi.prod.yaml")
+    assert first.endswith(" resources, each with its line in stacks/Pulumi.prod.yaml")
     assert [line for line in lines if len(line) > 80 and len(line.split()) > 1] == []
     assert any(re.fullmatch(r" +us-west4-cluster  Cluster  :\d+", line) for line in lines)

@@ -324,7 +324,7 @@ def test_an_answer_of_another_shape_is_one_sentence(body: Any) -> None:
 def test_a_server_that_never_stops_is_left() -> None:
     page = {"quotaInfos": [], "nextPageToken": "again"}
 
-    with pytest.raises(UserError, match="has no last page"):
+    with pytest.raises(UserError, match="returns no last page"):
         listed(*([page] * 1001))
 
 
@@ -332,10 +332,10 @@ def test_a_server_that_never_stops_is_left() -> None:
     ("code", "reason", "advice"),
     [
         (403, "SERVICE_DISABLED", "gcloud services enable cloudquotas.googleapis.com --project example-train"),
-        (403, "IAM_PERMISSION_DENIED", "roles/cloudquotas.viewer may"),
+        (403, "IAM_PERMISSION_DENIED", "they need roles/cloudquotas.viewer"),
         (401, "", "gcloud auth application-default login"),
-        (404, "", "knows no project example-train"),
-        (429, "", "busy (HTTP 429) after 4 repetitions"),
+        (404, "", "does not find project example-train"),
+        (429, "", "busy (HTTP 429) after 4 retries"),
         (400, "", "(HTTP 400)"),
     ],
 )
@@ -359,7 +359,7 @@ def test_credentials_without_a_quota_project_are_told_how_to_set_one() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", {"error": "no"}, ["no"]])
 def test_an_error_that_cannot_be_read_is_one_sentence_too(body: Any) -> None:
-    assert refused(500, body).endswith("It says nothing that can be read.")
+    assert refused(500, body).endswith("Its error message cannot be read.")
 
 
 def test_a_server_that_is_not_there_is_one_sentence() -> None:

@@ -158,7 +158,7 @@ class Endless:
 @pytest.mark.parametrize(
     ("block", "problem"),
     [
-        (Odd, "Odd.name is fqdnOfIt on the wire, and not name"),
+        (Odd, "Odd.name is fqdnOfIt in requests, not name"),
         (MapOfBlocks, "MapOfBlocks.blocks is a map of blocks"),
         (Endless, "Endless contains itself"),
     ],

@@ -83,7 +83,7 @@ def stacks_to_adopt(workspace: Workspace, project: str, name: str) -> list[Stack
         nearest = find_nearest(name, workspace.stacks)
         hint = f" Nearest: {nearest}." if nearest else ""
         raise UserError(
-            f"stacks/Pulumi.{name}.yaml does not exist: write it, or begin it by `init environment`. "
+            f"stacks/Pulumi.{name}.yaml does not exist: create it, for example with `init environment`. "
             f"Allowed: {', '.join(workspace.stacks) or 'none'}.{hint}"
         )
     stacks = [stack]
@@ -149,19 +149,20 @@ def lines(
     stacks: Sequence[AdoptedStack], unplanned_resources: Sequence[Unplanned], unread: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the lines of the report. ``unread`` contains the reasons why lists cannot be read."""
-    yield from (f"could not be listed, so that all of its kind is planned as new: {why}" for why in unread.values())
+    yield from (f"a list could not be read, so its resources are planned as new: {why}" for why in unread.values())
     for stack in stacks:
         yield f"{stack.name}: {len(stack.matched)} resources to import, {len(stack.new)} new"
         sections: dict[str, Iterable[str]] = {
             "the first update changes": _fields(stack.changes),
-            "exists, and has no field in stack files": _fields(stack.unsaid),
-            "new, since nothing in the project matches it": _new(stack.new),
+            "exists, but stack files have no field for it": _fields(stack.unsaid),
+            "new, because nothing in the project matches it": _new(stack.new),
         }
         for title, rows in sections.items():
             texts = [f"    {row}" for row in rows]
             yield from [f"  {title}:", *texts] if texts else ()
         if stack.replaced:
-            yield f"  {len(stack.replaced)} would be replaced: correct the stack file before the first `pulumi up`"
+            count = len(stack.replaced)
+            yield f"  {count} resources would be replaced: correct the stack file before the first `pulumi up`"
     if unplanned_resources:
         yield "exists in the project, and no stack plans it:"
         yield from (f"  {resource.kind} {resource.id}" for resource in unplanned_resources)
@@ -187,7 +188,7 @@ def _new(resources: Sequence[StackResource]) -> Iterator[str]:
         else:
             yield f"{kind} {resource.name}"
     if adding:
-        yield f"{_counted(adding)}, which only add: nothing changes if they exist"
+        yield f"{_counted(adding)} only add something: nothing changes if it exists"
     if objects:
         yield f"{_counted(objects)}: existing objects are adopted as planned"
 

@@ -33,18 +33,21 @@ if TYPE_CHECKING:
 @click.command(epilog=example("training-platform adopt example-train-prod --stack prod --kubeconfig ~/.kube/config"))
 @click.argument("project", help="Google Cloud project id.")
 @click.option(
-    "--stack", required=True, shell_complete=complete_stacks, help="Stack to adopt; of an environment, with its teams."
+    "--stack",
+    required=True,
+    shell_complete=complete_stacks,
+    help="Stack to adopt; for an environment, its teams' stacks too.",
 )
 @click.option(
     "--region",
     "regions",
     multiple=True,
-    help="Read Vertex AI in this region too; default: the regions of the plan, clusters and instances. Repeatable.",
+    help="Also read Vertex AI in this region; default: the regions of the plan, clusters and instances. Repeatable.",
 )
 @click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
 @click.option("--dry-run", is_flag=True, help="Print the changes, and write nothing.")
 @format_option
-@click.option("--kubeconfig", help="Read objects of clusters by this kubeconfig; default: do not read them.")
+@click.option("--kubeconfig", help="Read cluster objects with this kubeconfig; default: do not read them.")
 @local_cloud_option
 @root_option
 def adopt(
@@ -120,7 +123,7 @@ def _write(folder: Path, stacks: Sequence[AdoptedStack], *, overwrite: bool, qui
     if existing and not overwrite and sys.stdin.isatty():
         overwrite = click.confirm(f"{existing}: already exists. Overwrite?")
     if existing and not overwrite:
-        fail(f"{existing}: already exists and was not changed; --overwrite replaces, --dry-run only reports.")
+        fail(f"{existing}: already exists and was not changed; --overwrite replaces it, --dry-run only reports.")
     write_files({folder / name: text for name, text in texts.items()})
     if quiet:
         return
@@ -167,4 +170,4 @@ def adopt_state(imports: tuple[Path, ...]) -> None:
         fail("standard input is not an export of a stack, as `pulumi stack export` prints it.")
     state, changed = settled(export, {"resources": rows})
     print_json(state)
-    say(f"{len(changed)} resources put right: {', '.join(changed) or 'none'}", err=True)
+    say(f"{len(changed)} resources corrected: {', '.join(changed) or 'none'}", err=True)

@@ -55,18 +55,18 @@ def _without_command(job: ResolvedJob) -> Iterator[Draft]:
         return
     for field, value in (("secrets", spec.secrets), ("notify", spec.notify)):
         if value:
-            message = "needs a command: a launcher starts it, and does not know the image's own"
+            message = "needs a command: the launcher that starts it cannot read the image's entrypoint"
             yield finding(job, (field,), message, rule=JOB_COMMAND, allowed="command, such as [python, -m, train]")
     if spec.local_checkpoints and spec.local_checkpoints.restarts:
-        message = "restarts the program in its container by a launcher, which does not know the image's own command"
+        message = "needs a command: the launcher that restarts the program cannot read the image's entrypoint"
         allowed = "command, such as [python, -m, train], or restarts: 0"
         yield finding(job, ("local_checkpoints",), message, rule=JOB_COMMAND, allowed=allowed)
     if spec.gke:
         message = (
-            "is missing, and no launcher starts the image's own program: if it ends with 0 when its VM is drained, the "
-            "run has succeeded"
+            "is missing, so the image's own program runs without a launcher: if it exits with 0 when its VM is "
+            "drained, the run counts as succeeded"
         )
-        allowed = "command, such as [python, -m, train]; or an image whose program ends with 143 after SIGTERM"
+        allowed = "command, such as [python, -m, train]; or an image whose program exits with 143 after SIGTERM"
         yield finding(job, ("command",), message, rule=JOB_COMMAND, severity="note", allowed=allowed)
 
 
@@ -85,7 +85,7 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     yield from _nothing_to_resume_from(job)
     allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
     if spec.local_checkpoints:
-        message = "last as long as their pod, and the job has no output for checkpoints that stay"
+        message = "are deleted with their pod, and the job has no output for permanent checkpoints"
         yield finding(job, ("local_checkpoints",), message, rule=JOB_OUTPUT, allowed=allowed)
     for field, value in (("profiler", spec.profiler), ("tensorboard", spec.tensorboard)):
         if value:
@@ -111,7 +111,9 @@ def _nothing_to_resume_from(job: ResolvedJob) -> Iterator[Draft]:
     on_vertex = spec.vertex is not None and spec.vertex.capacity == "spot"
     if (on_gke or on_vertex) and all(mount.read_only for mount in spec.mounts):
         path: Path = ("gke", "flavor") if on_gke else ("vertex", "capacity")
-        message = "is spot, and the job has neither output nor a writable mount: each interruption begins it again"
+        message = (
+            "is spot, and the job has neither output nor a writable mount: after an interruption it starts from zero"
+        )
         allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}, and checkpoints there"
         yield finding(job, path, message, rule=JOB_OUTPUT, severity="note", allowed=allowed)
 
@@ -132,9 +134,9 @@ def _tag(job: ResolvedJob) -> Iterator[Draft]:
     name = (source.image if source else job.spec.image) or ""
     untagged = name and ":" not in name.rpartition("/")[2]  # a digest has a colon too
     if (untagged or name.endswith(":latest")) and "/vertex-ai" not in name:
-        tag = "has no tag, and so latest, which" if untagged else "has a tag that"
+        tag = "has no tag, so it uses latest, which" if untagged else "has a tag that"
         message = f"{name} {tag} is moved to each new version: pods that start later may run another program"
-        allowed = "a tag that nobody moves, or @sha256: and a digest, as image build prints"
+        allowed = "a tag that never moves, or the digest (@sha256:...) that image build prints"
         path = ("source", "image") if source else ("image",)
         yield finding(job, path, message, rule=JOB_IMAGE_TAG, allowed=allowed)
 
@@ -154,7 +156,7 @@ def _sweep(job: ResolvedJob) -> Iterator[Draft]:
     if job.spec.sweep is None:
         return
     size = job.spec.sweep.size
-    message = f"is {size:,} runs, each on machines of its own"
+    message = f"starts {size:,} runs, each on its own machines"
     if size > LARGE_SWEEP:
         allowed = f"up to {LARGE_SWEEP} without a warning; method: random on Vertex AI tries some of them"
         yield finding(job, ("sweep",), message, rule=JOB_SWEEP, severity="warning", allowed=allowed)
@@ -173,7 +175,7 @@ _HARMLESS = re.compile(
 )
 JOB_SECRET = job_rule(
     "job-secret",
-    "Find a token or a password in the plain variables or words of a job.",
+    "Find a token or a password in the variables, command or arguments of a job.",
 )
 
 
@@ -187,7 +189,7 @@ def _secrets_in_env(job: ResolvedJob) -> Iterator[Draft]:
             meant = next((secret for secret in secrets if secret.startswith(service)), None)
             secret = meant or (secrets[0] if len(secrets) == 1 else "NAME")
             new = "" if secrets else ", once the team's stack file has NAME under secrets"
-            message = "looks like a secret, which everybody who reads the repository or the job would have"
+            message = "looks like a secret, and everybody who can read the repository or the job can read it"
             yield finding(
                 job,
                 ("env", name),
@@ -199,8 +201,8 @@ def _secrets_in_env(job: ResolvedJob) -> Iterator[Draft]:
     for field, texts in (("command", spec.command), ("args", spec.args)):
         for index, text in enumerate(texts):
             if _TOKEN.match(text.rpartition("=")[2]):
-                message = "looks like a secret, which everybody who reads the repository or the job would have"
-                allowed = "secrets, whose variable the program reads"
+                message = "looks like a secret, and everybody who can read the repository or the job can read it"
+                allowed = "an entry under secrets; the program reads its variable"
                 yield finding(job, (field, index), message, rule=JOB_SECRET, allowed=allowed)
 
 
@@ -219,5 +221,7 @@ def _shared_memory(job: ResolvedJob) -> Iterator[Draft]:
         allowed = f"at most {memory}"
         yield finding(job, ("shared_memory_gib",), message, rule=JOB_MEMORY, allowed=allowed, nearest=memory)
     if size == 0 and job.spec.data_loaders:
-        message = f"is 0, and {job.spec.data_loaders} data loaders hand over what they load in /dev/shm"
-        yield finding(job, ("shared_memory_gib",), message, rule=JOB_MEMORY, allowed="a size in GiB, or no such field")
+        message = f"is 0, and {job.spec.data_loaders} data loaders pass their data through /dev/shm"
+        yield finding(
+            job, ("shared_memory_gib",), message, rule=JOB_MEMORY, allowed="a size in GiB, or the field left out"
+        )

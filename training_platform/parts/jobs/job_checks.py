@@ -180,7 +180,7 @@ def chosen_target(job: ResolvedJob, target: Target | None) -> Target:
     """Return ``target`` if the job has it. If it is None, return the job's only target. Raises UserError."""
     available = targets(job)
     if target is None and len(available) > 1:
-        raise UserError(f"{job.source.file} can run on {' and on '.join(available)}: say which with --target.")
+        raise UserError(f"{job.source.file} can run on {' and on '.join(available)}: choose one with --target.")
     if target is not None and target not in available:
         raise UserError(f"{job.source.file} has no {target} target; it has {' and '.join(available)}.")
     return target or available[0]
@@ -198,19 +198,19 @@ def _queue_note(job: GkeJob) -> str:
     vms = f"{job.slices} x {job.hosts} VMs" if job.slices > 1 else counted(job.hosts, "VM")
     if gke.pool:
         return (
-            f"asks for {job.demand:,} vCPUs of pool {gke.pool} in {gke.cluster} ({counted(job.hosts, 'pod')}), "
-            f"which no queue counts; team {job.team.name} may request {cpu_quota(job):,} there"
+            f"requests {job.demand:,} vCPUs of pool {gke.pool} in {gke.cluster} ({counted(job.hosts, 'pod')}), "
+            f"which use no queue quota; team {job.team.name} may request {cpu_quota(job):,} there"
         )
     nominal, reachable = reach(job)
     return (
-        f"asks for {job.demand:,} {job.flavor.accelerator.resource} of {job.flavor.name} in {gke.cluster} ({vms}); "
-        f"team {job.team.name}: nominal quota {nominal:,}, with what it borrows {shown(reachable)}"
+        f"requests {job.demand:,} {job.flavor.accelerator.resource} of {job.flavor.name} in {gke.cluster} ({vms}); "
+        f"team {job.team.name}: nominal quota {nominal:,}, with borrowing {shown(reachable)}"
     )
 
 
 def _run_note(job: GkeJob) -> str:
     if job.run_hours is None:
-        return "runs without a limit of time (max_run_hours)"
+        return "runs without a time limit (max_run_hours)"
     return f"runs for at most {counted(job.run_hours, 'hour')} (max_run_hours, its own or the default of its place)"
 
 
@@ -227,6 +227,6 @@ def _parts_note(job: GkeJob) -> str:
     size = parts.shared_memory if job.spec.shared_memory_gib is None else job.spec.shared_memory_gib
     memory = f"{parts.memory:,} GiB of memory"
     if size and (job.chips_per_pod or job.spec.data_loaders):
-        memory += f", {size:,} of them in /dev/shm"
+        memory += f", {size:,} GiB of them for /dev/shm"
     vcpus = f"{cpus} vCPUs" if cpus else "all vCPUs of its VM"
     return f"each pod has at most {memory}, and {parts.disk:,} GiB of disk; {vcpus}"

@@ -39,10 +39,10 @@ class Machines(NamedTuple):
 
 
 _MEANS: Mapping[ChargedCapacity, str] = {
-    "on-demand": "starts as long as Google has VMs",
+    "on-demand": "starts if Google has VMs",
     "spot": "Google may stop the VMs at any time, so write checkpoints",
     "flex-start": "starts when Google has VMs, waits without cost, and ends after 7 days",
-    "reservation": "is paid for whether it is used or not",
+    "reservation": "is charged whether it is used or not",
 }
 
 
@@ -211,7 +211,7 @@ def _flavors(job: GkeJob) -> dict[ChargedCapacity, str]:
                 pool += f" --topology {flavor.topology}"
             if way == "reservation":
                 pool += " --reservation NAME"
-            how[way] = f"no pool of {cluster} has it: training-platform {pool}"
+            how[way] = f"no pool of {cluster} has it; to add one: training-platform {pool}"
         elif name in job.team.shares.get(cluster, {}):
             how[way] = f"set gke.flavor to {name}"
         else:
@@ -306,7 +306,7 @@ def cost_text(cost: JobCost) -> str:
         vms[machine.machine_type] += machine.vms
     machines = " and ".join(f"{count:,} x {machine_type}" for machine_type, count in vms.items())
     hours = "" if cost.hours is None else f", {cost.hours:,} hours{' each' if cost.trials > 1 else ''}"
-    head = ("provisioning model", "an hour of a trial" if cost.trials > 1 else "an hour")
+    head = ("provisioning model", "per hour of a trial" if cost.trials > 1 else "per hour")
     rows = [(*head, f"longest run{hours or ': no limit'}")]
     for capacity, an_hour in cost.an_hour.items():
         mark = " (this job)" if capacity == cost.capacity else ""
@@ -315,7 +315,7 @@ def cost_text(cost: JobCost) -> str:
             bound = "about " if an_hour.unpriced else "at most "
         usd = an_hour.maximum if _has_sum(an_hour) else None
         rows.append((f"{capacity}{mark}", _usd(usd, bound), _usd(cost.longest_run(capacity), bound)))
-    trials = f", {cost.trials:,} trials of it, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
+    trials = f", for each of {cost.trials:,} trials, up to {cost.parallel:,} at a time" if cost.trials > 1 else ""
     lines = [
         f"On {cost.target} in {cost.place}: {machines}{cost.part}{trials}",
         *(f"  {row}" for row in _aligned(rows)),
@@ -323,7 +323,7 @@ def cost_text(cost: JobCost) -> str:
         *(f"  {way}: {_advice(cost, way)}." for way in cost.an_hour if way != cost.capacity and way in cost.how),
     ]
     if cost.paid_already:
-        lines.append(f"  Paid already by {cost.paid_already}, whether the job runs or not.")
+        lines.append(f"  {cost.paid_already} already pays for these VMs, whether the job runs or not.")
     return "\n".join(lines)
 
 
@@ -353,15 +353,15 @@ def _note(cost: JobCost) -> str:
     parts = [f"Prices cover machines only, without {', '.join(LEFT_OUT[cost.target])}"]
     oldest = [way for way, an_hour in cost.an_hour.items() if an_hour.read and an_hour.read == min(dates)]
     if not dates:
-        parts.append("No price is known: stacks/prices.yaml takes yours")
+        parts.append("No price is known: write yours into stacks/prices.yaml")
     elif len(oldest) == len(dates):
-        parts.append(f"The prices are of {min(dates)}")
+        parts.append(f"The prices are as of {min(dates)}")
     else:
-        parts.append(f"The oldest price, of {', '.join(oldest)}, is of {min(dates)}")
+        parts.append(f"The oldest price, for {', '.join(oldest)}, is as of {min(dates)}")
     if cost.today and any(an_hour.is_example(cost.today) for an_hour in cost.an_hour.values()):
         parts.append(f"{EXAMPLES[0].upper()}{EXAMPLES[1:]}")
     if dates and unpriced:
-        parts.append(f"No price is known of {', '.join(unpriced)}")
+        parts.append(f"No price is known for {', '.join(unpriced)}")
     if "flex-start" in cost.an_hour and cost.borrowed:
         parts.append("Flex-start has no list price: it costs at most as much as on-demand")
     return "".join(f"\n  {part}." for part in parts).strip()

@@ -228,7 +228,7 @@ def without_credential(draft: Draft, names: Collection[str]) -> Draft:
     """Return a finding about a value in ``secrets`` without this value, since it may be a credential."""
     field = ("secrets",) if looks_like_credential(str(draft.field[-1])) else draft.field
     message = f"{HIDDEN} is not the name of a secret of the team"
-    allowed = f"NAME or NAME:VERSION{_one_of(names)}; people add values by gcloud secrets versions add"
+    allowed = f"NAME or NAME:VERSION{_one_of(names)}; add values with gcloud secrets versions add"
     return dataclasses.replace(draft, field=field, message=message, allowed=allowed, nearest=None)
 
 

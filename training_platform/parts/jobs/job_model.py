@@ -33,7 +33,7 @@ InFolder = Annotated[
     form(r"(?!/)(?!.*(^|/)\.\.(/|$))[^\0]+", "a path below the repository's folder", "such as src/train.py"),
 ]
 Absolute = Annotated[
-    str, form(r"(/(?!\.{1,2}(/|$))[\w.{}-]+)+", "an absolute path of the container", "such as /mnt/data")
+    str, form(r"(/(?!\.{1,2}(/|$))[\w.{}-]+)+", "an absolute path in the container", "such as /mnt/data")
 ]
 ExperimentName = Annotated[
     str, form(r"[a-z0-9][a-z0-9-]{0,127}", "an experiment's name", "lower-case letters, digits and dashes")
@@ -44,7 +44,7 @@ Network = Annotated[
     str,
     form(
         rf"projects/[0-9]+/global/networks/{_PART}",
-        "a peered network by its project's number",
+        "a peered network with its project number",
         "projects/NUMBER/global/networks/NAME",
     ),
 ]
@@ -168,7 +168,7 @@ class LocalCheckpoints(Section):
     """A folder in each pod for checkpoints. It survives restarts of the container, but not of the pod."""
 
     size_gib: int = Field(
-        ge=1, description="GiB on each VM: two checkpoints of the VM's part of the model.", examples=[400]
+        ge=1, description="GiB on each VM, enough for two checkpoints of the VM's part of the model.", examples=[400]
     )
     medium: Literal["ssd", "memory"] = Field(
         default="ssd", description="ssd: the VM's local SSD. memory: counted as memory of the pod."
@@ -292,7 +292,7 @@ class GkeTarget(Consistent):
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
             ("topology", "machine_type", "accelerator", "accelerator_type", "capacity", "spot", "zone", "partition"),
-            "flavor, which has it in its name or pools",
+            "flavor; its node pools set this",
         ),
         **dict.fromkeys(("region", "location"), "cluster"),
         **dict.fromkeys(("replicas", "num_nodes", "completions", "parallelism"), "nodes or slices"),
@@ -423,7 +423,7 @@ class Pipeline(Section):
         default=None, pattern=r"^[0-9]+$", description="ID of a managed data set of Vertex AI.", examples=["1234567890"]
     )
     read_as: Literal["files", "bigquery"] = Field(
-        default="files", description="How the job reads it: files below output, or a table of BigQuery."
+        default="files", description="How the job reads the data set: as files below output, or as a BigQuery table."
     )
     annotation_schema: str | None = Field(
         default=None,
@@ -437,16 +437,16 @@ class Pipeline(Section):
 class VertexTarget(VmSpec):
     """A CustomJob of Vertex AI. ``replicas`` is the number of VMs. A TPU has a topology and one replica instead."""
 
-    REMOVED: ClassVar[Mapping[str, str]] = {"max_wait_hours": "max_wait, such as 48h in place of 48"}
+    REMOVED: ClassVar[Mapping[str, str]] = {"max_wait_hours": "max_wait, which takes a unit: 48h instead of 48"}
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("nodes", "replica_count", "num_nodes"), "replicas"),
-        **dict.fromkeys(("gpus", "gpu"), "a machine_type with as many, or accelerator_count of N1"),
+        **dict.fromkeys(("gpus", "gpu"), "a machine_type with that many GPUs, or accelerator_count for N1"),
         **dict.fromkeys(("zone", "location"), "region"),
         **dict.fromkeys(("time", "max_run_hours", "walltime"), "timeout_hours"),
         "flavor": "machine_type and capacity",
         "spot": "capacity: spot",
-        "service_account": "none: the job runs as the team's account",
+        "service_account": "nothing: the job always runs as the team's account",
     }
 
     region: Region = Field(description="Region of Vertex AI.")
@@ -469,7 +469,7 @@ class VertexTarget(VmSpec):
         default=24,
         ge=1,
         le=_MOST_HOURS,
-        description="Longest run, in hours; then Vertex AI ends it. Without this field the service would take 168.",
+        description="Longest run, in hours; then Vertex AI ends it. Vertex AI's own default is 168.",
     )
     max_wait: Duration | None = Field(
         default=None,
@@ -481,7 +481,8 @@ class VertexTarget(VmSpec):
     network: Network | None = Field(default=None, description="Peered network of the VMs.")
     network_attachment: NetworkAttachment | None = Field(
         default=None,
-        description="PSC interface to a network; environment is the environment's. H100 Mega, H200 and B200 need it.",
+        description="Network attachment for a PSC interface; environment: the environment's. H100 Mega, H200 and B200 "
+        "need one.",
     )
     kms_key: KmsKey | None = Field(default=None, description="Key of Cloud KMS that encrypts the job's data.")
     web_access: bool = Field(default=False, description="Allow opening a shell in its containers.")
@@ -513,7 +514,7 @@ class Job(Consistent):
         **dict.fromkeys(("workers", "num_workers"), "data_loaders"),
         **dict.fromkeys(("volumes", "volume_mounts", "volumeMounts"), "mounts"),
         **dict.fromkeys(("accelerator", "accelerators", "gpu_type"), "gke.flavor or vertex.machine_type"),
-        **dict.fromkeys(("spot", "capacity", "use_spot"), "a gke.flavor of spot VMs, or vertex.capacity"),
+        **dict.fromkeys(("spot", "capacity", "use_spot"), "a gke.flavor with spot VMs, or vertex.capacity"),
     }
     environment: Name = Field(description="Environment of the team: ENVIRONMENT in stacks/Pulumi.ENVIRONMENT.yaml.")
     image: AnyImage | None = Field(default=None, description="Container image with tag or digest; or use source.")
@@ -521,34 +522,36 @@ class Job(Consistent):
     command: tuple[str, ...] = Field(default=(), description="Command of the container; default: the image's.")
     args: tuple[str, ...] = Field(default=(), description="Arguments of the program.")
     env: dict[Variable, str] = Field(
-        default={}, description="Environment variables of the container; OUTPUT_URI has the folder of the output."
+        default={},
+        description="Environment variables of the container; OUTPUT_URI is the URI of the run's output folder.",
     )
     secrets: dict[Variable, SecretVersion] = Field(
-        default={}, description="Environment variables with secrets of the team, by name; never the values themselves."
+        default={},
+        description="Environment variables and the team's secret for each: the secret's name, never its value.",
     )
     cpu: int | None = Field(
         default=None,
         ge=1,
-        description="vCPUs that it needs on each VM; default: all free ones, or the share of its GPUs beside other "
-        "jobs.",
+        description="vCPUs that the job needs on each VM; default: all free vCPUs, or on a part of a VM those for "
+        "its GPUs.",
     )
     memory_gib: int | None = Field(
         default=None,
         ge=1,
-        description="Maximum GiB of memory that it uses on each VM; default on GKE: nine tenths of the VM's, or of the "
-        "share of its GPUs.",
+        description="Maximum GiB of memory that the job uses on each VM; default on GKE: nine tenths of the VM's "
+        "memory, or of the part for its GPUs.",
     )
     disk_gib: int | None = Field(
         default=None,
         ge=1,
-        description="GKE: GiB of the VM's own disk that it may fill; default: three quarters of the free space, or the "
-        "share of its GPUs, and at least 30 GiB.",
+        description="GKE: GiB of the VM's own disk that the job may fill; default: three quarters of the free space, "
+        "or the part for its GPUs, and at least 30 GiB.",
     )
     shared_memory_gib: int | None = Field(
         default=None,
         ge=0,
         description="GKE: size of /dev/shm in GiB, which counts as memory; 0: the runtime's 64 MiB. Default: half of "
-        "the memory, on VMs without accelerators only with data_loaders.",
+        "the memory; on VMs without accelerators, only if data_loaders is set.",
     )
     data_loaders: int = Field(
         default=0,
@@ -572,8 +575,8 @@ class Job(Consistent):
     retry_on: tuple[Annotated[int, Field(ge=1, le=255)], ...] = Field(
         default=(),
         description="GKE: exit codes of the program after which the job restarts; any other code ends it. Default: it "
-        "restarts after every code. List the codes of lost connections too: programs end with them when another VM of "
-        "the job is gone.",
+        "restarts after every code. Include the exit codes for lost connections: programs end with them when the job "
+        "loses another VM.",
         examples=[[75]],
     )
     count_interruptions: bool = Field(

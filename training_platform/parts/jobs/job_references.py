@@ -88,7 +88,8 @@ def _instances(job: Job, source: Source, stack: Stack, environment: Environment)
     for index, mount in enumerate(job.mounts):
         name = mount.source.directory
         if name in directories and directories[name].filestore not in environment.filestore:
-            message = f"{name} is on Filestore instance {directories[name].filestore!r}, which {job.environment} lacks"
+            instance = directories[name].filestore
+            message = f"{name} is on Filestore instance {instance!r}, which {job.environment} does not have"
             cause = stack.at(("directories", name, "filestore"))
             yield finding(source, ("mounts", index, "source", "directory"), message, rule=JOB_MODEL, rests_on=(cause,))
 
@@ -109,7 +110,7 @@ def _shares(
         yield unknown_name(source, ("gke", "cluster"), cluster, kind, clusters, rests_on=causes)
         return
     if environment.clusters[cluster].software.jobset == "none":
-        message = f"has no JobSet (software.jobset of {team.environment} is none), which jobs on GKE run as"
+        message = f"has no JobSet (software.jobset of {team.environment} is none), and jobs on GKE need it"
         able = [name for name in clusters if environment.clusters[name].software.jobset != "none"]
         yield finding(source, ("gke", "cluster"), message, rule=JOB_MODEL, allowed=enumeration(able) or "vertex")
     if gke.pool is not None:

@@ -17,7 +17,7 @@ from training_platform.resources.scope import bucket_id
 
 JOB_WORDS = job_rule(
     "job-words",
-    "Find words of a command or a variable that only a shell would understand, such as `&&` or `$NAME`.",
+    "Find parts of a command or a variable that only a shell would understand, such as `&&` or `$NAME`.",
 )
 _OPERATORS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})
 _BUILT_IN = frozenset({"cd", "source", ".", "export", "set", "ulimit", "alias", "eval"})
@@ -33,7 +33,7 @@ def word_findings(job: ResolvedJob) -> Iterator[Draft]:
     spec = job.spec
     program = spec.command[0] if spec.command else ""
     if " " in program.strip() and not program.startswith("/"):
-        message = "is one word with spaces: no shell splits it, and no program has this name"
+        message = "is one string with spaces: no shell splits it, and no program has this name"
         allowed = "an entry for each word, such as [python, train.py, --lr, 3e-4]"
         yield finding(job, ("command", 0), message, rule=JOB_WORDS, allowed=allowed)
         return
@@ -52,7 +52,7 @@ def _needs_a_shell(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[
     operator = next(((path, word) for path, word in words if word in _OPERATORS), None)
     if operator:
         path, word = operator
-        message = f"{word} is an argument of {words[0][1]}: no shell reads it"
+        message = f"{word} is passed to {words[0][1]} as an argument: no shell interprets it"
         yield finding(
             job, path, message, rule=JOB_WORDS, severity="warning", allowed="a shell as command", nearest=with_shell
         )
@@ -68,11 +68,11 @@ def _needs_a_shell(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[
             allowed = "an entry for each word"
             nearest = f"{two_words[1]}, {two_words[2]}"
         elif word.startswith("~/") or "=~/" in word:
-            message = "~ reaches the program as it is: no shell replaces it"
-            allowed = "an absolute path, such as that of a mount"
+            message = "~ reaches the program unchanged: no shell expands it"
+            allowed = "an absolute path, such as a mount's path"
             nearest = None
         elif placeholder := _PLACEHOLDER.search(word):
-            message = f"{placeholder[0]} reaches the program as it is: it is no placeholder"
+            message = f"{placeholder[0]} reaches the program unchanged: it is not a placeholder"
             allowed = "{run}, the run's name"
             nearest = _PLACEHOLDER.sub("{run}", word)
         else:
@@ -86,12 +86,12 @@ def _variables(job: ResolvedJob, texts: list[tuple[Path, str]]) -> Iterator[Draf
         variable = _SHELL_VARIABLE.search(text)
         if variable is None:
             continue
-        message = f"{variable[0]} reaches the program as it is: no shell replaces it"
+        message = f"{variable[0]} reaches the program unchanged: no shell expands it"
         name = variable[1].strip("{}")
-        allowed = "the variable read by the program, [sh, -c, ...] as command, or on GKE $(NAME)"
+        allowed = "a program that reads the variable itself, [sh, -c, ...] as command, or on GKE $(NAME)"
         nearest = f"$({name})" if job.spec.vertex is None else None
         if name.startswith("SLURM_"):
-            message = f"{variable[0]} is Slurm's, which does not run this job"
+            message = f"{variable[0]} is a variable of Slurm, which does not run this job"
             allowed = "NODE_RANK, NUM_NODES and MASTER_ADDR, read by the program, or torchrun, which sets RANK"
             nearest = None
         yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)
@@ -108,11 +108,11 @@ def _bucket_paths(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[D
             continue
         meant = get_close_matches(named[1], buckets, n=1, cutoff=_ALIKE)
         if meant and named[1] not in buckets:
-            message = f"{named[0]} is of no bucket of the team or of a data set"
+            message = f"{named[0]} belongs to no bucket of the team and to no data set"
             allowed = "a bucket's full name, or the variable MOUNT_NAME of a mount"
             nearest = word.replace(named[0], f"/gcs/{meant[0]}")
             yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)
         elif job.spec.gke and not any(f"{place}/".startswith(f"{named[0]}/") for place in mounted):
-            message = f"{named[0]} is a folder only on Vertex AI: on GKE the job mounts no such bucket"
+            message = f"{named[0]} is a folder only on Vertex AI: on GKE the job does not mount this bucket"
             allowed = "mounts with source: {bucket: NAME} or {data_set: NAME}, and MOUNT_NAME for the path"
             yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed)

@@ -99,15 +99,15 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int, t
     accelerate = any(word.rpartition("/")[2] == "accelerate" for word, _ in words)
     for name, value, path in options:
         if name == "--standalone" and nodes > 1:
-            message = f"--standalone makes each node a run of its own, and the job has {nodes} nodes on {where}"
-            allowed = "the option left out: the platform's variables say it"
+            message = f"--standalone starts a separate run on each node, and the job has {nodes} nodes on {where}"
+            allowed = "the option left out: the platform's variables set it"
             yield finding(job, path, message, rule=rule, severity="warning", allowed=allowed)
             continue
         if name in _NODES:
             kind = "nodes"
             number = nodes
         elif name in _PROCESSES:
-            kind = "processes on each"
+            kind = "processes per node"
             number = chips or 1
         elif name == "--num-processes" and accelerate:  # it counts those of all nodes
             kind = "processes on all nodes"
@@ -119,10 +119,10 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int, t
             yield finding(
                 job,
                 path,
-                f"{name} names {value} {kind}, and the job has {number} on {where}",
+                f"{name} sets {value} {kind}, and the job has {number} on {where}",
                 rule=rule,
                 severity="warning",
-                allowed=f"{number}, or the option left out: the platform's variables say it",
+                allowed=f"{number}, or the option left out: the platform's variables set it",
                 nearest=number,
             )
 
@@ -150,17 +150,17 @@ def _program(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator
     allowed: str = "torchrun, which reads the platform's variables"
     nearest: str | None = "torchrun"
     if program in _OF_SCHEDULERS:
-        message = f"{program} is {_OF_SCHEDULERS[program]}'s, which does not run this job"
+        message = f"{program} is a command of {_OF_SCHEDULERS[program]}, which does not run this job"
     elif program in ("docker", "podman"):
-        message = f"{program} starts containers, and the job is one already"
-        allowed = "its image under image, and its program as command"
+        message = f"{program} starts containers, and the job already runs in one"
+        allowed = "the container's image under image, and its program under command"
         nearest = None
     elif tpu and any(_TORCHRUN.fullmatch(word) for word in words):
         message = "starts processes for GPUs, and one process drives all TPU chips of a VM"
         allowed = "python, with JAX or torch_xla.launch in the program"
         nearest = "python"
     elif nodes > 1 and program in _ON_ONE_VM and not {_ON_ONE_VM[program], *_COUNTS} & options:
-        message = f"{program} knows only its own VM, and starts one run on each of {nodes}"
+        message = f"{program} uses only its own VM, so it starts a separate run on each of {nodes} VMs"
         allowed += f"; or {_ON_ONE_VM[program]}"
     elif chips > 1 and not tpu and _PYTHON.fullmatch(program) and not _starts_processes(job):
         severity = "note"
@@ -189,13 +189,13 @@ def _variables(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterat
         if name == "WORLD_SIZE" and value.isdecimal() and int(value) != nodes * max(chips, 1) and not tpu:
             message = f"is {value}, and the job has {nodes * max(chips, 1)} processes"
         elif name in _PLATFORMS and chips and value.partition(",")[0].casefold() in _OTHER_PLATFORMS[tpu]:
-            message = f"keeps the program off the {'TPUs' if tpu else 'GPUs'} of the job"
+            message = f"keeps the program from using the job's {'TPUs' if tpu else 'GPUs'}"
         elif name == "CUDA_VISIBLE_DEVICES" and tpu:
-            message = "is about GPUs, and the job has TPUs"
+            message = "applies to GPUs, and the job has TPUs"
         elif name == "NCCL_P2P_DISABLE" and value == "1" and chips > 1:
             message = f"switches off NVLink between the {chips} GPUs of a VM"
         elif name in _OF_EACH_NODE and nodes > 1:
-            message = f"has one value on all {nodes} nodes, and hides the platform's"
+            message = f"sets the same value on all {nodes} nodes, and overrides the platform's values"
         elif name == "CUDA_VISIBLE_DEVICES" and len(value.split(",")) < chips:
             message = f"hides some of the {chips} GPUs that the job has on each node"
         else:

@@ -18,6 +18,7 @@ from training_platform.config.model.team import Team
 from training_platform.config.reading.declaration import Draft, located
 from training_platform.config.reading.finding import Anchor, Finding, Path
 from training_platform.config.reading.rejection import right_part
+from training_platform.config.reading.section import counted
 from training_platform.config.reading.source import Source
 from training_platform.config.workspace import Workspace, stack_file
 from training_platform.parts.jobs.job_file import at_place, job_source, number_of_places, on_resource, read_model
@@ -143,4 +144,4 @@ def _flavor(job: Job, gke: GkeTarget, environment: Environment, workspace: Works
 
 def _not_counted(workspace: Workspace) -> str:
     count = workspace.uncounted
-    return f"; stack files that are rejected or unreadable, {count} of them, are not counted" if count else ""
+    return f" (without {counted(count, 'rejected or unreadable stack file')})" if count else ""

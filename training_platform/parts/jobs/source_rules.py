@@ -46,7 +46,7 @@ def source_findings(job: ResolvedJob) -> Iterator[Draft]:
     if source.folder:
         yield from _folder(job, source.folder)
     if source_bucket(job) is None:
-        message = "has no bucket to go to"
+        message = "has no bucket for its upload"
         allowed = f"output or source.bucket: {enumeration(job.team.buckets) or 'the team has none'}"
         yield finding(job, ("source",), message, rule=JOB_SOURCE_BUCKET, allowed=allowed)
 
@@ -70,13 +70,15 @@ def _links(job: ResolvedJob, source: PythonSource) -> Iterator[Draft]:
         files = source_files(folder, git=source.folder is not None)
     top = folder.resolve()
     if not top.is_relative_to(root):
-        message = f"{name} leads out of the repository"
+        message = f"{name} is a link out of the repository"
         yield finding(job, ("source", field), message, rule=JOB_SOURCE, allowed="a path without such links")
         return
     leading = [file for file in files if not goes_along(file.resolve(), top)]
     if leading:
         names = enumeration([file.relative_to(folder).as_posix() for file in leading])
-        message = f"{names} of {name} lead out of it, or to a hidden file: a run would have files that nobody listed"
+        message = (
+            f"{names} of {name} link to files outside it or to hidden files: a run would have files that nobody listed"
+        )
         yield finding(job, ("source", field), message, rule=JOB_SOURCE, allowed="files, and links inside the folder")
 
 
@@ -106,7 +108,7 @@ def _missing_script(job: ResolvedJob, folder: str, files: Collection[str]) -> It
     yield finding(
         job,
         ("command", job.spec.command.index(script)),
-        f"{script} is not in {folder}, where the command starts",
+        f"{script} is not in {folder}, the working directory of the command",
         rule=JOB_SOURCE,
         severity="warning",
         allowed="a file that git does not ignore, or a path in the image",

@@ -36,17 +36,17 @@ def mount_findings(job: ResolvedJob) -> Iterator[Draft]:
             yield finding(job, ("mounts", index), message, rule=JOB_MOUNT, allowed="a path for each")
         taken.setdefault(path, mount.name)
         if path in _OF_THE_IMAGE:
-            message = f"hides {path} of the image, and so its programs"
-            allowed = "a path of its own, such as /mnt/data"
+            message = f"hides {path} of the image, and with it the image's programs"
+            allowed = "a separate path, such as /mnt/data"
             yield finding(job, ("mounts", index, "path"), message, rule=JOB_MOUNT, severity="warning", allowed=allowed)
         if mount.caches and mount.read_only:
-            message = "keeps caches, which the job writes, and is read only"
+            message = "is for caches, which the job writes, but the mount is read-only"
             yield finding(job, ("mounts", index, "caches"), message, rule=JOB_MOUNT, allowed="read_only: false")
         if mount.caches and mount.name != caching[0]:
-            message = f"mount {caching[0]} keeps the caches already"
+            message = f"mount {caching[0]} already keeps the caches"
             yield finding(job, ("mounts", index, "caches"), message, rule=JOB_MOUNT, allowed="one mount with caches")
         if mount.file_cache_gib and not mount.source.bucket:
-            message = "is for buckets: Filestore is cached by the node"
+            message = "is only for buckets: the node caches Filestore"
             yield finding(job, ("mounts", index, "file_cache_gib"), message, rule=JOB_MOUNT, allowed="0", nearest=0)
 
 
@@ -77,7 +77,13 @@ def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterato
             )
         elif access_mode(data, job.team.name) is None:
             message = f"{key} is still being filled by team {data.writer or 'nobody'}"
-            yield finding(job, path, message, rule=JOB_DATA_SET, allowed=f"filled: true of data_sets.{key}, once it is")
+            yield finding(
+                job,
+                path,
+                message,
+                rule=JOB_DATA_SET,
+                allowed=f"data_sets.{key} with filled: true, after it has been filled",
+            )
         elif region != here and not data.bucket:
             readable_data_sets = {
                 name: spec for name, spec in job.environment.data_sets.items() if spec.readable_by(job.team.name)
@@ -92,7 +98,7 @@ def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterato
             yield finding(job, path, message, rule=JOB_DATA_SET, allowed=allowed)
         elif region != here:
             size = f"{data.size_gib:,} GiB" if data.size_gib else "all of it"
-            crossing = f"each pass over it sends {size} between regions, charged"
+            crossing = f"each pass over it sends {size} between regions, which is charged"
             message = f"{key} is in {here} and the job in {region}: {crossing}"
             allowed = f"a copy in {region}, or a job in {here}"
             yield finding(job, path, message, rule=JOB_DATA_SET_REGION, allowed=allowed)

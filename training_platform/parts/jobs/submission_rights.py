@@ -73,10 +73,10 @@ def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
         message = members_may_not(job.team, job.environment, job.scope.project)
         yield finding(job, ("vertex",), message, rule=JOB_VERTEX_SUBMISSION, severity="note")
     else:
-        message = f"no stack lets anybody start jobs on Vertex AI in {job.scope.project}"
+        message = f"no stack allows anybody to start jobs on Vertex AI in {job.scope.project}"
         allowed = (
-            f"vertex_submitters of {job.team.environment}: a pipeline; or vertex.members_submit in a project "
-            f"that is only team {job.team.name}'s"
+            f"a pipeline under vertex_submitters of {job.team.environment}; or vertex.members_submit in a project "
+            f"that only team {job.team.name} uses"
         )
         yield finding(job, ("vertex",), message, rule=JOB_VERTEX_SUBMISSION, allowed=allowed)
 
@@ -88,7 +88,7 @@ def _image_of_others(job: ResolvedJob) -> Iterator[Draft]:
     """
     match = _OTHER_REPOSITORY.match(resource_named(image(job), job.scope.project))
     if match and match["project"] not in (job.scope.project, job.environment.project):
-        message = f"is in project {match['project']}: whether nodes and Vertex AI may pull it is not known here"
+        message = f"is in project {match['project']}: no stack file shows whether nodes and Vertex AI may pull it"
         path: Path = ("source", "image") if job.spec.source else ("image",)
         yield finding(job, path, message, rule=JOB_IMAGE_PROJECT, unjudged="image of another project")
 
@@ -98,9 +98,9 @@ def members_may_not(team: Team, environment: Environment, project: str) -> str:
     submitters = environment.vertex_submitters
     jobs = f"jobs on Vertex AI in {project}, where a job could act as any account"
     if not submitters:
-        return f"members of {team.name} may not start or list {jobs}; nobody may (docs/tenancy.md)"
+        return f"nobody, and so no member of {team.name}, may start or list {jobs} (docs/tenancy.md)"
     return (
-        f"members of {team.name} may not start {jobs}; {enumeration(submitters)} submits job files of main, by "
+        f"members of {team.name} may not start {jobs}; {enumeration(submitters)} submits job files from main with "
         "`training-platform job submit FILE --by-pipeline` (docs/pipelines.md)"
     )
 

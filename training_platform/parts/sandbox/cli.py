@@ -37,13 +37,13 @@ _durations = click.option(
     "durations",
     multiple=True,
     metavar="KIND=S",
-    help="How long operations take: container.clusters=6, *=1, or real.",
+    help="Seconds that operations take, such as container.clusters=6 or *=1; or real.",
 )
 _crds = click.option(
     "--crds",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of CRDs by which custom objects are checked.",
+    help="Folder with CRDs, against which custom objects are checked.",
 )
 _faults = click.option(
     "--fault",
@@ -58,11 +58,13 @@ _cluster = stacked(
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Kubeconfig of a local cluster for the Kubernetes objects, such as kind's; with --context.",
     ),
-    click.option("--context", metavar="NAME", help="Context of --kubeconfig; later commands use the same."),
+    click.option("--context", metavar="NAME", help="Context of --kubeconfig; later commands reuse it."),
 )
 _where = stacked(click.option("--workspace", type=PATH, help="Folder of the sandbox; default: .sandbox/."), root_option)
 _run = stacked(
-    click.option("--parallel", type=click.IntRange(min=1), help="Operations at once; default: no limit."),
+    click.option(
+        "--parallel", type=click.IntRange(min=1), help="Maximum number of parallel operations; default: no limit."
+    ),
     click.option("--as", "member", metavar="MEMBER", help="Run with the rights of a member, such as group:NAME."),
     click.option("--yes", is_flag=True, help="Install a missing Pulumi CLI without asking."),
     _where,
@@ -103,7 +105,11 @@ class SandboxOptions:
 
 @app.command("up", epilog=example("training-platform sandbox up dev-vision --duration real/100"))
 @_stack
-@click.option("--resume", is_flag=True, help="Continue after a killed run: remove its lock, import what it created.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue after a killed run: remove its lock and import the resources that it created.",
+)
 @_durations
 @_crds
 @_faults

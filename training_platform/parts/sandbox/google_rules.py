@@ -180,7 +180,9 @@ def _with_known_machine(view: View) -> View:
     if name not in MACHINE_TYPES:
         nearest = find_nearest(name, MACHINE_TYPES)
         hint = f"; nearest: '{nearest}'" if nearest else ""
-        message = f"Machine type with name '{name}' does not exist (the local cloud has those of the catalogue{hint})."
+        message = (
+            f"Machine type with name '{name}' does not exist (the local cloud has the catalogue's machine types{hint})."
+        )
         raise Refusal(400, message)
     return view
 

@@ -59,7 +59,7 @@ def manifests_of(cluster: Cluster, labels: Mapping[str, Mapping[str, str]]) -> M
     local_queues = {f"{team}/{name}": team for team in cluster.queues for name in local_queue_names(team)}
     counting = Counting(excluded=UNCOUNTED, local_queues=local_queues)
     at_once = dict.fromkeys(DEFAULTS, CapacityTimes())
-    left_out = ("Topologies, admission checks and waits for machines are not played.",)
+    left_out = ("Topologies, admission checks and waits for machines are not simulated.",)
     return Manifests(cluster._replace(counting=counting), at_once, left_out=left_out, labels=labels)
 
 

@@ -43,10 +43,10 @@ def predict(path: Path, manifests: Manifests, runs: Sequence[int], now: datetime
     notes = [*manifests.left_out, *map(str, trace.findings)]
     if not workloads.lengths:
         median = duration(INVENTED_SECONDS)
-        notes.append(f"No job of {path} has ended, so run times are invented, with a median of {median}.")
+        notes.append(f"No job in {path} has ended, so run times are invented, with a median of {median}.")
     if workloads.left_out:
         names = enumeration(workloads.left_out, max_names=_MOST_NAMES)
-        notes.append(f"Not played, since inactive, of an unknown queue, or unreadable: {names}.")
+        notes.append(f"Not simulated, because they are inactive, unreadable or in an unknown queue: {names}.")
     return Waits(moment=now, runs=len(runs), notes=tuple(notes), jobs=tuple(jobs))
 
 

@@ -113,7 +113,7 @@ class ChangeSearch:
         best = current.candidate
         played = 1
         while played < max_candidates:
-            progress(f"{played} played: {current.verdict(best)}, ${best.usd:,.0f} a day")
+            progress(f"{played} simulated: {current.verdict(best)}, ${best.usd:,.0f} a day")
             neighbours = list(islice(self._neighbours(best, current), max_candidates - played))
             played += len(neighbours)
             neighbours.sort(key=_sorting_key)
@@ -131,7 +131,7 @@ class ChangeSearch:
         teams = {job.team for job in trace.jobs}
         undecided = tuple(wish for wish in self.wishes.wishes if wish.team not in teams)
         if not trace.jobs:
-            raise UserError(f"{self.trace} has no job that the current stack files can play.")
+            raise UserError(f"{self.trace} has no job that can run with the current stack files.")
         if len(undecided) == len(self.wishes.wait):
             raise UserError(f"{self.trace} has no jobs of the teams with wishes: {enumeration(self.wishes.wait)}.")
         texts = {}
@@ -185,7 +185,7 @@ class ChangeSearch:
         usd = median(run.usd for run in runs) or 0.0
         budget = self.wishes.budget
         if budget and usd > budget:
-            missed_wishes.append((_distance(usd, budget), f"${usd:,.0f} a day, wished ${budget:,.0f}"))
+            missed_wishes.append((_distance(usd, budget), f"${usd:,.0f} a day, and the budget is ${budget:,.0f}"))
         return Candidate(
             differences=tuple(differences(self.workspace, workspace, self.environment)),
             texts=texts,

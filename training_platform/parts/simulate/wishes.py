@@ -81,7 +81,7 @@ def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
     sized_pools = [f"{cluster}.{name}" for cluster, sizes in wish_file.reservations.items() for name in sizes]
     sentences = [
         *_unknown_names(wish_file.wait, teams, f"a team of {environment}"),
-        *_unknown_names(sized_pools, reserved_pools, f"a node pool with a reservation of {environment}"),
+        *_unknown_names(sized_pools, reserved_pools, f"a node pool of {environment} with a reservation"),
     ]
     if sentences:
         raise UserError(f"{path}: {' '.join(sentences)}")

@@ -41,7 +41,11 @@ _FORMATS = {".html": "html", ".json": "json", ".txt": "text"}
 @click.argument("environment", shell_complete=complete_stacks, help="Environment to verify, with its teams.")
 @click.option("--stage", "stages", multiple=True, type=click.Choice(_STAGES), help="Only this stage. Repeatable.")
 @click.option(
-    "--probe", "names", multiple=True, metavar="NAME", help="Only this probe and those before it. Repeatable."
+    "--probe",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Only this probe and the probes that it depends on. Repeatable.",
 )
 @click.option("--kubeconfig", help="Connect to the clusters with this kubeconfig; default: leave the clusters out.")
 @click.option(
@@ -52,7 +56,9 @@ _FORMATS = {".html": "html", ".json": "json", ".txt": "text"}
 @click.option(
     "--report", "files", multiple=True, type=PATH, help="Also write FILE.html, FILE.json or FILE.txt. Repeatable."
 )
-@click.option("--facts", "only_facts", is_flag=True, help="Compare the catalogue with the project's lists; read only.")
+@click.option(
+    "--facts", "only_facts", is_flag=True, help="Only compare the catalogue with Google's lists for the project."
+)
 @click.option("--plan", "only_plan", is_flag=True, help="Print the plan and send no request.")
 @click.option("--anew", is_flag=True, help="Start a new run; default: continue an interrupted one.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -102,7 +108,7 @@ def verify(
     repository_root = repository(root)
     for path in files:
         if path.suffix not in _FORMATS:
-            fail(f"--report {path}: the name of a report ends in {', '.join(_FORMATS)}.")
+            fail(f"--report {path}: the file name must end with {' or '.join(_FORMATS)}.")
     check_writable(files)
     workspace = read_workspace(repository_root)
     probe_run.stack_names(workspace, environment)
@@ -236,6 +242,6 @@ def _remove_leftovers(maker: Maker) -> None:
     count = len(maker.object_record.open)
     maker.remove()
     run = maker.object_record.run
-    say(f"{count - len(maker.kept)} objects of the interrupted run {run} are deleted.", err=True)
+    say(f"{count - len(maker.kept)} objects of the interrupted run {run} were deleted.", err=True)
     for line in maker.kept:
         say(f"training-platform: {line}", err=True)

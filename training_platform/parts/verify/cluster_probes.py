@@ -38,7 +38,7 @@ def cluster_answers(platform: Platform) -> Iterator[Answer]:
                 raise
             yield refuted(f"{name} does not answer", str(error))
         else:
-            yield proven(f"{name} answers", f"{len(kinds)} kinds of its core API")
+            yield proven(f"{name} answers", f"its core API lists {len(kinds)} kinds")
 
 
 def cluster_objects(platform: Platform) -> Iterator[Answer]:
@@ -58,11 +58,11 @@ def cluster_objects(platform: Platform) -> Iterator[Answer]:
             str(change) for change in object_differences(match.planned, match.body or {}) if change.planned is not None
         ]
         if changes:
-            yield refuted(f"{kind} {match.id} of {short_name(cluster)} is not as planned", "; ".join(changes))
+            yield refuted(f"{kind} {match.id} of {short_name(cluster)} differs from the plan", "; ".join(changes))
         else:
             same_objects[cluster] += 1
     for cluster, number in same_objects.items():
-        yield proven(f"{short_name(cluster)} has objects as planned", f"{number} objects, field by field")
+        yield proven(f"{short_name(cluster)} has the planned objects", f"{number} objects, field by field")
 
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:
@@ -76,7 +76,7 @@ def cluster_controllers(platform: Platform) -> Iterator[Answer]:
         namespace = str(release.inputs["namespace"])
         pods = _settled_pods(platform.clusters[cluster], namespace, deadline)
         if not pods:
-            evidence = "the release may run none, or is starting"
+            evidence = "the release may have no pods, or may still be starting"
             yield undecided(f"{namespace} in {short_name(cluster)} has no pod", evidence)
         for pod in pods:
             yield _controller_answer(pod, f"{namespace}/{pod['metadata']['name']}")
@@ -91,7 +91,7 @@ def _controller_answer(pod: Json, name: str) -> Answer:
     if phase in ("Running", "Succeeded"):
         images = [container["image"] for container in pod["spec"]["containers"]]
         return proven(f"{name} runs", ", ".join(images))
-    return undecided(f"{name} is {phase}", "it waits for a node, or starts")
+    return undecided(f"{name} is {phase}", "it waits for a node, or is starting")
 
 
 def _settled_pods(api: ClusterApi, namespace: str, deadline: float) -> list[Json]:
@@ -135,9 +135,9 @@ def pools_nodes(platform: Platform) -> Iterator[Answer]:
             if not faults:
                 sound_nodes[pool_name] += 1
         for pool_name, count in sorted(sound_nodes.items()):
-            yield proven(f"{count} nodes of {pool_name} are ready, private and whole", cluster_name)
+            yield proven(f"{count} nodes of {pool_name} are ready and private, with all chips", cluster_name)
         if not sound_nodes:
-            yield undecided(f"{cluster_name} has no sound node")
+            yield undecided(f"{cluster_name} has no node without faults")
 
 
 def _cluster_of_pool(platform: Platform, pool: ExpandedPool) -> str:

@@ -225,10 +225,10 @@ def compare(machines: Mapping[str, Listed], quotas: Mapping[str, set[str]], toda
         differ.extend(
             f"{name}: {value.field} is {value.listed:g}, and the catalogue has {value.catalogue:g}" for value in values
         )
-    differ.extend(f"{name}: is listed in {', '.join(further)} too" for name, further in zones.items() if further)
+    differ.extend(f"{name}: is also listed in {', '.join(further)}" for name, further in zones.items() if further)
     differ.extend(_missing_quotas(quotas))
     marked = set(_marked_fields())
-    confirmed = [f"{name}: {field} is as the catalogue has it" for name, field in sorted(right & marked)]
+    confirmed = [f"{name}: {field} matches the catalogue" for name, field in sorted(right & marked)]
     patch = "".join(_patches(_Comparison(wrong, zones, right=right, today=today)))
     return Facts(differ, confirmed, patch=patch, compared=compared)
 

@@ -66,7 +66,7 @@ def _state_answer(match: Match) -> Answer:
         return proven(f"{name} is {working_state}", match.path)
     reason = str(body.get("statusMessage") or body.get("conditions") or "no reason is given")
     if is_stockout(reason):
-        return undecided(f"{name} waits for machines, which the zone lacks now", reason)
+        return undecided(f"{name} waits for machines that the zone does not have now", reason)
     return refuted(f"{name} is {state}, not {working_state}", reason)
 
 
@@ -75,7 +75,7 @@ def _missing_answer(planned: StackResource, platform: Platform) -> Answer:
     name = _shown_name(planned)
     if planned.type in platform.contents.unread:
         return undecided(f"{name} could not be listed", platform.contents.unread[planned.type])
-    return refuted(f"{name} does not exist", "no list of the project has it")
+    return refuted(f"{name} does not exist", "it is in no list of the project")
 
 
 def _shown_name(planned: StackResource) -> str:
@@ -99,7 +99,9 @@ def project_rights(platform: Platform) -> Iterator[Answer]:
     held = response.get("permissions") or []
     lacking = [permission for permission in required if permission not in held]
     if lacking:
-        yield refuted(f"you lack {len(lacking)} of {len(required)} permissions of administrators", ", ".join(lacking))
+        yield refuted(
+            f"you do not have {len(lacking)} of {len(required)} permissions of administrators", ", ".join(lacking)
+        )
     else:
         yield proven(f"you have the {len(required)} permissions of administrators")
 
@@ -128,7 +130,7 @@ def project_quotas(platform: Platform) -> Iterator[Answer]:
             else:
                 enough += 1
         if enough:
-            yield proven(f"{enough} limits of {service} cover the stacks", "Cloud Quotas, quotaInfos")
+            yield proven(f"{enough} limits of {service} are sufficient for the stacks", "Cloud Quotas, quotaInfos")
 
 
 def _limit(key: QuotaKey, rows: Any) -> int | None:
@@ -265,9 +267,9 @@ def monitoring_page(platform: Platform) -> Iterator[Answer]:
     policy = _create_firing_policy(platform, channels, code)
     alert = wait_for(lambda: _open_alert(platform, policy), platform.seconds)
     if not alert:
-        yield refuted("no alert opened on a condition that always holds", policy)
+        yield refuted("no alert opened for a condition that is always true", policy)
         return
-    yield proven("an alert opens on a condition that always holds", f"at {alert.get('openTime')}")
+    yield proven("an alert opens for a condition that is always true", f"at {alert.get('openTime')}")
     says = f"the alert reached one of {len(channels)} addresses"
     if platform.confirm is None:
         yield undecided(f"{says}: nobody was asked for the code in its message", "there is no terminal")
@@ -321,7 +323,7 @@ def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
         for role, member in sorted(actual_grants - planned_grants):
             yield refuted(f"{member} has {role} on {account}, which no stack file grants", path)
         for role, member in sorted(planned_grants - actual_grants):
-            yield refuted(f"{member} lacks {role} on {account}", path)
+            yield refuted(f"{member} does not have {role} on {account}", path)
         if actual_grants == planned_grants:
             yield proven(f"{account}: {len(planned_grants)} grants, as planned", path)
 

@@ -51,12 +51,12 @@ def tenancy_grants(platform: Platform) -> Iterator[Answer]:
         if lacking:
             yield _broken(promise, lacking)
         elif unknown:
-            says = f"{promise.who}: whether they can {promise.does} is unknown"
+            says = f"{promise.who}: unknown whether they can {promise.does}"
             yield undecided(says, f"Policy Troubleshooter does not show you {', '.join(unknown)}")
         else:
             kept += 1
     if kept:
-        yield proven(f"{kept} promises to accounts are kept", "Policy Troubleshooter, CAN_ACCESS")
+        yield proven(f"{kept} promised rights of accounts are granted", "Policy Troubleshooter, CAN_ACCESS")
 
 
 def _email(platform: Platform, principal: str) -> str:
@@ -95,7 +95,7 @@ def tenancy_members(platform: Platform) -> Iterator[Answer]:
         else:
             kept += 1
     if kept:
-        yield proven(f"{kept} promises to members are kept", "testIamPermissions, as an account in the group")
+        yield proven(f"{kept} promised rights of members are granted", "testIamPermissions, as an account in the group")
 
 
 def _broken(promise: NeededRight, lacking: Iterable[str]) -> Answer:

@@ -142,7 +142,7 @@ def _run(
     for event in events:
         if is_stockout(event):
             return ProgramResult(failed=undecided("no machine was available now", event))
-    last_event = events[-1] if events else "no node took it"
+    last_event = events[-1] if events else "it was not scheduled"
     return ProgramResult(failed=undecided("the pod did not end in time", last_event))
 
 
@@ -187,7 +187,7 @@ def _judged(result: ProgramResult, program: PodProgram) -> Iterator[Answer]:
     for key, promise in program.expects.items():
         expected, _, says = promise.partition(": ")
         if key not in result.values:
-            yield undecided(f"{says}: the message lacks {key}", result.message)
+            yield undecided(f"{says}: the message does not contain {key}", result.message)
         elif result.values[key] == expected:
             yield proven(says, f"{key}={expected}")
         else:
@@ -198,7 +198,7 @@ def _judged(result: ProgramResult, program: PodProgram) -> Iterator[Answer]:
             yield undecided(f"{program.shows}: {key} was not measured", result.message)
             continue
         answer = proven if value >= minimum else refuted
-        yield answer(f"{program.shows}: {key} is {value:,g}, of at least {minimum:,g}", f"{key}={result.values[key]}")
+        yield answer(f"{program.shows}: {key} is {value:,g}, minimum {minimum:,g}", f"{key}={result.values[key]}")
 
 
 def _number(result: ProgramResult, key: str) -> float | None:
@@ -214,7 +214,7 @@ def network_egress(platform: Platform) -> Iterator[Answer]:
     for cluster in platform.clusters:
         policies = [match.planned.inputs for match in matches if match.path.startswith(f"{cluster}/")]
         if not policies:
-            yield undecided(f"{short_name(cluster)} has no team's network policies")
+            yield undecided(f"{short_name(cluster)} has no team with network policies")
             continue
         first_team = min(str(policy["metadata"]["namespace"]) for policy in policies)
         namespace = namespace_of_run(platform, cluster)
@@ -236,7 +236,7 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
         if result.failed is not None:
             yield result.failed
             continue
-        yield proven(f"nodes of {cluster_name} pull {image.partition('/')[0]}", image)
+        yield proven(f"nodes of {cluster_name} pull images from {image.partition('/')[0]}", image)
         pod = api.get(PODS, platform.maker.name(), platform.maker.name("image"))
         messages = dict(_events(api, pod, image)) if pod else {}
         says = f"nodes of {cluster_name} stream images"
@@ -246,7 +246,7 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
             yield refuted(f"{says}: the whole image was pulled", messages[_PULLED])
         else:
             evidence = messages.get(_PULLED, "the node may have had the image already")
-            yield undecided(f"{says}: no event of the pull", evidence)
+            yield undecided(f"{says}: no event about the pull", evidence)
 
 
 def _events(api: ClusterApi, pod: Json, word: str) -> Iterator[tuple[str, str]]:

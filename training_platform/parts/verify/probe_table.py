@@ -19,12 +19,12 @@ from training_platform.parts.verify import (
 from training_platform.parts.verify.probes import Probe
 from training_platform.resources.resource_types import CLUSTER, FILESTORE, LUSTRE, NODE_POOL, PERSISTENT_RESOURCE
 
-_IMPERSONATION: Final = "a ClusterRole and its binding, which let you impersonate the test group, and nobody else"
+_IMPERSONATION: Final = "a ClusterRole and its binding, which let you impersonate only the test group"
 _TABLE: Final = (
     Probe(
         name="project-rights",
         stage="project",
-        proves="Whoever runs this has the rights of an environment's administrators.",
+        proves="The user of this command has the rights of an environment's administrators.",
         answers=google_cloud.project_rights,
         roles=["viewer"],
     ),
@@ -89,7 +89,7 @@ _TABLE: Final = (
         roles=["container.admin"],
         after=["cluster-answers"],
         needs=["kubeconfig"],
-        makes="a pod that ends at once",
+        makes="a pod that ends immediately",
         minutes=5,
     ),
     Probe(
@@ -103,7 +103,7 @@ _TABLE: Final = (
     Probe(
         name="pools-nodes",
         stage="pools",
-        proves="Nodes are ready, private, and offer all chips of their machine.",
+        proves="Nodes are ready and private, and offer all chips of their machines.",
         answers=cluster_probes.pools_nodes,
         roles=["container.viewer"],
         after=["cluster-answers"],
@@ -132,7 +132,7 @@ _TABLE: Final = (
     Probe(
         name="queues-job",
         stage="queues",
-        proves="A job fails once, restarts and ends; its logs and the record of its end are found.",
+        proves="A job fails once, restarts and ends; its logs and the record of its end exist.",
         answers=queue_probes.queues_job,
         roles=["container.admin", "logging.viewer"],
         after=["queues-active"],
@@ -150,7 +150,7 @@ _TABLE: Final = (
     Probe(
         name="storage-disk",
         stage="storage",
-        proves="A disk of the cluster's default class mounts, and gives 100 MB/s.",
+        proves="A disk of the cluster's default class mounts, and delivers 100 MB/s.",
         answers=pod_probes.storage_disk,
         roles=["container.admin"],
         after=["cluster-answers"],
@@ -161,7 +161,7 @@ _TABLE: Final = (
     Probe(
         name="storage-files",
         stage="storage",
-        proves="Each Filestore instance mounts, and gives one pod 40 MB/s.",
+        proves="Each Filestore instance mounts, and delivers 40 MB/s to one pod.",
         answers=pod_probes.storage_files,
         roles=["container.admin"],
         after=["cluster-answers", "storage-ready"],
@@ -183,7 +183,7 @@ _TABLE: Final = (
     Probe(
         name="storage-lustre",
         stage="storage",
-        proves="Each Managed Lustre instance mounts, and gives one pod 200 MB/s.",
+        proves="Each Managed Lustre instance mounts, and delivers 200 MB/s to one pod.",
         answers=pod_probes.storage_lustre,
         roles=["container.admin"],
         after=["cluster-answers", "storage-ready"],
@@ -228,7 +228,7 @@ _TABLE: Final = (
         answers=google_cloud.monitoring_page,
         roles=["monitoring.editor"],
         needs=["page"],
-        makes="an alert policy that fires at once, with the environment's channels",
+        makes="an alert policy that fires immediately, with the environment's channels",
         minutes=15,
         by_name=True,
     ),

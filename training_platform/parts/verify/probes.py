@@ -36,7 +36,7 @@ _UNMET_NEEDS: Final[Mapping[ProbeNeed, str]] = {
     "kubeconfig": "--kubeconfig names no kubeconfig",
     "group": "--group names no test group",
     "account": "--account names no account in the test group",
-    "page": "--page sends a message to people, and was not given",
+    "page": "--page, which sends a message to people, is not set",
 }
 # Words of Compute Engine and GKE if a zone has no machines left now. The last one is the event of a pod, and can also
 # be about a quota; the evidence shows its message. Source: general knowledge of their messages (unverified).

@@ -115,11 +115,11 @@ class _Cohort:
         self._create_job("first", "a")
         yield self._admission("first", "a job within its queue's quota is admitted")
         self._create_job("second", "a")
-        yield self._admission("second", "a job borrows what another queue of the cohort leaves idle")
+        yield self._admission("second", "a job borrows the idle quota of another queue in the cohort")
         self._create_job("third", "b")
-        yield self._admission("third", "a queue reclaims its quota from the one that borrowed it")
+        yield self._admission("third", "a queue reclaims its quota from the borrowing queue")
         preempted = [name for name in ("first", "second") if self._eviction_reason(name) == "Preempted"]
-        says = "the job that borrowed was preempted, and no other"
+        says = "only the borrowing job was preempted"
         if len(preempted) == 1:
             yield proven(says, f"{preempted[0]}: Preempted")
         else:
@@ -131,7 +131,7 @@ class _Cohort:
             return
         self._create_job("urgent", "b", {PRIORITY_LABEL: highest})
         yield self._admission("urgent", f"a job of priority {highest} is admitted before others")
-        says = "the job of the same queue with less priority was preempted"
+        says = "the job with the lower priority in the same queue was preempted"
         reason = self._eviction_reason("third")
         if reason == "Preempted":
             yield proven(says, f"third: {reason}")
@@ -157,7 +157,7 @@ class _Cohort:
         says = "a job that fails once restarts, and ends"
         evidence = state.reason or f"{run}: {state.state}, {state.restarts} restarts"
         if state.state not in ("succeeded", "failed"):
-            yield undecided(f"{says}: it is {state.state} after {self._platform.seconds:.0f} s", evidence)
+            yield undecided(f"{says}: the job is {state.state} after {self._platform.seconds:.0f} s", evidence)
             return
         if state.state == "succeeded" and state.restarts == 1:
             yield proven(says, evidence)
@@ -185,7 +185,7 @@ class _Cohort:
 
     def _lines_in_cluster(self, run: str) -> Answer:
         lines = [line for _, line in gke_logs(self._api, self._namespace, run, follow=False)]
-        says = "the cluster has the lines of a job that ended"
+        says = "the cluster has the log lines of an ended job"
         expected = f"attempt 1 of {run}"
         if expected in lines:
             return proven(says, expected)
@@ -210,12 +210,12 @@ class _Cohort:
                     return line
             return ""
 
-        says = "Cloud Logging has the lines of an attempt whose pods are gone"
+        says = "Cloud Logging has the log lines of an attempt whose pods no longer exist"
         line = wait_for(first_attempt, self._platform.seconds)
         if line:
             yield proven(says, line)
         else:
-            yield refuted(says, f"none of the first attempt of {run}")
+            yield refuted(says, f"no line of the first attempt of {run}")
 
     def _create_job(self, name: str, queue: str, labels: Mapping[str, str] | None = None) -> None:
         pieces = {RESOURCE: "2"}
@@ -250,4 +250,4 @@ class _Cohort:
         workload = self._workload(job)
         if workload is None:
             return refuted(f"{says}: Kueue does not see the job", f"{job}: no Workload")
-        return refuted(says, f"{job}: {words(workload, 'QuotaReserved') or 'Kueue says nothing'}")
+        return refuted(says, f"{job}: {words(workload, 'QuotaReserved') or 'Kueue reports no reason'}")

@@ -219,7 +219,7 @@ def tenancy_rights(platform: Platform) -> Iterator[Answer]:
         missing = [right for right in by_gain.pop(EVERY_DAY) if not member.may(right)]
         if missing:
             evidence = ", ".join(f"{right.verb} {right.resource}" for right in missing)
-            yield undecided("the group lacks rights of every day, so its refusals prove nothing", evidence)
+            yield undecided("the group does not have the rights for daily work, so refusals prove nothing", evidence)
             continue
         for gain, no_rights in by_gain.items():
             allowed = [right for right in no_rights if member.may(right)]
@@ -228,7 +228,7 @@ def tenancy_rights(platform: Platform) -> Iterator[Answer]:
                 says = f"a member may {right.verb} {right.resource} in {namespace}: to {gain}"
                 yield refuted(says, member.cluster)
             if not allowed:
-                yield proven(f"none of {len(no_rights)} rights to {gain}", member.cluster)
+                yield proven(f"a member has none of {len(no_rights)} rights to {gain}", member.cluster)
 
 
 def tenancy_writes(platform: Platform) -> Iterator[Answer]:
@@ -251,7 +251,7 @@ def tenancy_writes(platform: Platform) -> Iterator[Answer]:
                 if not passed_policies:
                     yield undecided(f"{attempt.way}: refused for another reason", str(error))
                     continue
-            yield refuted(f"a member may {attempt.way}", f"{attempt.policy} let it in, in {namespace}")
+            yield refuted(f"a member may {attempt.way}", f"{attempt.policy} allowed it in {namespace}")
         if refused:
             yield proven(f"{refused} attempts are refused by the policy meant for them", member.cluster)
 

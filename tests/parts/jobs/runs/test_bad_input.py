@@ -54,7 +54,7 @@ def without_queue(lab: Lab) -> None:
         (closed, f"Cluster gpus {UNREACHABLE}: "),
         (no_context, "The kubeconfig has no context gke_example-lab_us-central1_lab-gpus or lab-gpus."),
         (refusing("*", "", 401), "Cluster gpus rejected your credentials: they have expired"),
-        (refusing("*", "", 403, "jobsets is forbidden"), "Cluster gpus does not let you: jobsets is forbidden"),
+        (refusing("*", "", 403, "jobsets is forbidden"), "Cluster gpus denies access: jobsets is forbidden"),
         (refusing("*", "", 200, ""), "Cluster gpus answers with something that is not JSON"),
         (refusing("*", "", 503, "etcd is away"), "Cluster gpus refuses (503): etcd is away"),
     ],
@@ -96,7 +96,7 @@ def test_a_grid_with_a_refused_point_is_withdrawn(lab: Lab, monkeypatch: pytest.
 
     monkeypatch.setattr(lab.api, "answer", full)
 
-    one_sentence(lab("submit", "--run", "train-x"), "Cluster gpus does not let you: exceeded quota")
+    one_sentence(lab("submit", "--run", "train-x"), "Cluster gpus denies access: exceeded quota")
     deleted = [request for request in lab.api.requests if request.startswith("DELETE")]
     assert deleted == [f"DELETE {SETS}/{jobset['metadata']['name']}" for jobset in lab.api.created]
     assert len(deleted) == 2
@@ -126,7 +126,7 @@ def test_a_published_table_of_waits_is_quoted_with_its_time(lab: Lab) -> None:
     row = {"namespace": "vision", "job": RUN, "queue": "vision", "needs": "8 nvidia.com/gpu", "priority": 0}
     rows = [{**row, "waits_seconds": 60, "start": [0, 3600, 7200]}]
     publish_waits(lab, json.dumps({"moment": "2026-11-22T10:00:00Z", "runs": 50, "notes": [], "jobs": rows}))
-    table = "By the table of 2026-11-22 10:00 UTC"
+    table = "According to the table of 2026-11-22 10:00 UTC"
     start = f"{RUN} starts at 2026-11-22 11:00 UTC"
 
     assert f"{table}, {start}" in lab("why").stdout
@@ -168,8 +168,8 @@ def test_a_run_of_another_flavor_is_not_reported_as_holding_the_quota(lab: Lab) 
 
     explanation = lab("why").stdout
 
-    assert "Runs of the team that hold some: train-holds since 2026-11-22T10:05:00Z." in explanation
-    assert "Runs of the team that wait and were submitted earlier: train-first." in explanation
+    assert "Runs of the team that use this quota: train-holds since 2026-11-22T10:05:00Z." in explanation
+    assert "Waiting runs of the team that were submitted earlier: train-first." in explanation
     assert POOL not in explanation
 
 
@@ -202,7 +202,7 @@ def test_a_queue_deleted_after_the_submission_is_reported(lab: Lab) -> None:
     result = lab("why")
 
     assert result.exit_code == 0
-    assert f"The queue vision that {RUN} names is not in namespace vision of gpus" in result.stdout
+    assert f"The queue vision of {RUN} does not exist in namespace vision of gpus" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_job_file_changed_after_the_submission_is_reported(old: str, new: str,
 
     explanation = lab("why").stdout
 
-    assert (f"jobs/vision/train.yaml has changed since {RUN} was submitted" in explanation) is changed
+    assert (f"jobs/vision/train.yaml differs from the submitted {RUN}" in explanation) is changed
 
 
 def test_a_run_is_found_where_its_file_pointed_when_it_was_submitted(lab: Lab) -> None:
@@ -340,4 +340,4 @@ def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, ve
 def test_a_local_cloud_elsewhere_is_sent_no_credentials(tmp_path: Path, command: tuple[str, ...], address: str) -> None:
     result = CliRunner().invoke(app, [*command, "--local-cloud", address, "--root", str(write_lab(tmp_path / "lab"))])
 
-    one_sentence(result, f"--local-cloud {address!r} is not a server of this machine: write http://127.0.0.1:PORT.")
+    one_sentence(result, f"--local-cloud {address!r} is not a server on this machine: write http://127.0.0.1:PORT.")

@@ -133,12 +133,12 @@ def test_gitlab_runs_it_on_main(clone: Path, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("submit", JOB, "--args=a"), "takes no --args"),
-        (("submit", JOB, "--env=A=b", "--nodes=2"), "takes no --env and no --nodes"),
-        (("submit", JOB, "--wherever=5"), "takes no --wherever"),
+        (("submit", JOB, "--args=a"), "excludes --args"),
+        (("submit", JOB, "--env=A=b", "--nodes=2"), "excludes --env and --nodes"),
+        (("submit", JOB, "--wherever=5"), "excludes --wherever"),
         (("submit", JOB, "--target=gke"), "is for Vertex AI"),
-        (("logs", "train-abcde", "--follow"), "takes no --follow"),
-        (("status", "train-abcde", "--format=json"), "takes no --format"),
+        (("logs", "train-abcde", "--follow"), "excludes --follow"),
+        (("status", "train-abcde", "--format=json"), "excludes --format"),
     ],
     ids=str,
 )
@@ -173,7 +173,7 @@ def test_a_file_that_differs_from_main_is_refused(
     result = job(clone, "submit", JOB)
 
     assert result.exit_code == 2
-    assert f"{JOB} differs from main of origin" in result.stderr
+    assert f"{JOB} differs from the main branch of origin" in result.stderr
     assert not (tmp_path / "bin" / "body.json").exists()
 
 
@@ -184,7 +184,7 @@ def test_a_file_that_main_lacks_is_refused(clone: Path, tmp_path: Path, monkeypa
     result = job(clone, "submit", str(clone / "jobs/vision/other.yaml"))
 
     assert result.exit_code == 2
-    assert "jobs/vision/other.yaml is not on main of origin" in result.stderr
+    assert "jobs/vision/other.yaml is not on the main branch of origin" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_source_that_is_uploaded_has_to_be_that_of_main(
     result = job(clone, "submit", JOB)
 
     assert result.exit_code == 2
-    assert f"code/{file} differs from main of origin" in result.stderr
+    assert f"code/{file} differs from the main branch of origin" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_an_image_has_a_registry_a_name_and_a_tag_or_digest(image: str, parts: t
 def test_a_challenge_without_a_realm_gives_one_sentence(registry: Registry) -> None:
     registry.answers[MANIFEST] = Answer({}, 401, {"WWW-Authenticate": "Basic"})
 
-    with pytest.raises(ApiError, match="names no server that issues them"):
+    with pytest.raises(ApiError, match="names no token server"):
         Registries().has(f"{registry.place}/team/train:2026-11")
 
 

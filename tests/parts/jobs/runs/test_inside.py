@@ -197,9 +197,9 @@ def test_ports_are_forwarded_to_the_first_node(lab: Lab, called: Path) -> None:
 
 def test_a_node_that_does_not_run_cannot_be_entered(lab: Lab, called: Path) -> None:
     pods(lab, "RP")
-    one_sentence(lab("exec", RUN, "--node", "1"), "train-bcdfg has 1 nodes that run: --node is at most 0.")
+    one_sentence(lab("exec", RUN, "--node", "1"), "train-bcdfg has no running node 1: --node is at most 0.")
     pods(lab, "P")
-    one_sentence(lab("exec", RUN), "train-bcdfg has no container that runs: it is waiting.")
+    one_sentence(lab("exec", RUN), "train-bcdfg has no running container: the run is waiting.")
     one_sentence(lab("logs", "--tail"), "training-platform job logs RUN | tail -n 100 has the last lines.")
     assert "job exec RUN -- nvidia-smi -l 1." in lab("exec", RUN, "nvidia-smi", "-l", "1").stderr
     assert not called.exists()

@@ -53,7 +53,7 @@ def test_a_run_is_submitted_starts_and_ends(submit: Submit, job: Command, cluste
         cluster.says(pod, "Succeeded")
     assert job("wait", run, "--timeout", "1").exit_code == 0
     assert state(job, run) == "succeeded"
-    assert job("why", run).stdout == f"{run} has ended well.\n"
+    assert job("why", run).stdout == f"{run} has succeeded.\n"
 
 
 WHOLE = """\
@@ -107,10 +107,10 @@ def test_of_three_runs_that_exceed_the_share_the_last_waits_and_says_why(
     explanation = job("why", third).stdout
 
     assert f"{third} waits for quota in queue {TEAM} of gpus." in explanation
-    assert "It asks for 16 nvidia.com/gpu of h100. Team vision holds 32 of its 32, and reaches up to 40" in explanation
+    assert "It requests 16 nvidia.com/gpu of h100. Team vision uses 32 of its 32, and can use up to 40" in explanation
     assert first in explanation
     assert second in explanation
-    assert "has changed since" not in explanation + job("why", first).stdout
+    assert "differs from the submitted" not in explanation + job("why", first).stdout
     listed = {row["name"]: row["state"] for row in json.loads(job("list", "--team", TEAM, "--format", "json").stdout)}
     assert listed == {first: "running", second: "running", third: "waiting"}
 
@@ -173,7 +173,7 @@ def test_a_deactivated_run_is_requeued_by_its_team(submit: Submit, job: Command,
     again = job("requeue", run)
 
     assert refused.exit_code == 2
-    assert f"Kueue has not put {run} aside" in " ".join(refused.stderr.split())
+    assert f"Kueue has not deactivated {run}" in " ".join(refused.stderr.split())
     assert f"training-platform job requeue {run} puts it back" in " ".join(explanation.split())
     assert (again.exit_code, again.stdout) == (0, f"{run} is in its queue again.\n"), again.output
     start(cluster, job, run)

@@ -87,12 +87,12 @@ def test_a_run_waits_runs_and_ends(job: Command, vertex: Cloud, root: Path) -> N
     assert state(job, run) == "waiting"
     explanation = job("why", run).stdout
     assert f"{run} is PENDING in us-central1" in explanation
-    assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most, then it fails" in explanation
+    assert "With flex-start it waits for a3-highgpu-8g for 21600s at most and then fails" in explanation
     vertex.now += 60
     assert state(job, run) == "running"
     vertex.now += 600
     assert job("wait", run, "--timeout", "0").exit_code == 0
-    assert job("why", run).stdout == f"{run} has ended well.\n"
+    assert job("why", run).stdout == f"{run} has succeeded.\n"
 
 
 def test_a_run_tries_each_place_and_waits_at_the_first(job: Command, root: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_run_tries_each_place_and_waits_at_the_first(job: Command, root: Path)
     runs = json.loads(job("list", "--team", "vision", "--format", "json").stdout)
     assert [listed["state"] for listed in runs if listed["name"] != run] == ["cancelled", "cancelled"]
     assert state(job, run) == "waiting"
-    assert "By flex-start it waits for a3-highgpu-8g" in job("why", run).stdout
+    assert "With flex-start it waits for a3-highgpu-8g" in job("why", run).stdout
 
 
 def test_a_run_has_its_teams_account_and_its_own_name(job: Command, vertex: Cloud, root: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_run_that_waited_too_long_names_the_field_for_a_longer_wait(
 
     assert state(job, run) == "failed"
     assert f"{run} waited {6 * 3600}s for a3-highgpu-8g, and us-central1 did not have it" in explanation
-    assert "A longer max_wait waits on" in explanation
+    assert "Set a longer max_wait" in explanation
     assert OTHERS in explanation
 
 
@@ -222,7 +222,8 @@ def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command,
     explanation = job("why", run).stdout
 
     assert (
-        "us-central1 has no n1-standard-8 with 2 t4 left. flex-start has none of it; the machine is in " in explanation
+        "us-central1 has no n1-standard-8 with 2 t4 left. No flex-start for this machine; "
+        "Vertex AI also offers the machine in " in explanation
     )
     assert "europe-west4" in explanation
 
@@ -248,11 +249,11 @@ def test_a_spot_run_that_loses_its_vms_says_whether_it_starts_again(
     assert state(job, run) == ends
     explanation = job("why", run).stdout
     if ends == "waiting":
-        assert "lost its VMs, and waits for others" in explanation
+        assert "lost its VMs, and waits for new ones" in explanation
         vertex.now += 61 + 601
         assert state(job, run) == "succeeded"
     else:
-        assert "lost its spot VMs and may not start again: with retries above 0" in explanation
+        assert "lost its spot VMs and may not restart. With retries above 0" in explanation
 
 
 def test_a_run_that_exceeds_the_quota_beside_others_waits_and_says_beside_which(
@@ -268,8 +269,8 @@ def test_a_run_that_exceeds_the_quota_beside_others_waits_and_says_beside_which(
     assert [state(job, run) for run in (first, second, third)] == ["running", "running", "waiting"]
     explanation = job("why", third).stdout
     assert f"{third} is QUEUED in us-central1" in explanation
-    assert "while the project has too little quota of custom training left" in explanation
-    assert f"Runs of team vision that have VMs there: {', '.join(sorted((first, second)))}." in explanation
+    assert "while the project's remaining custom training quota is too small" in explanation
+    assert f"Other runs of team vision on it: {', '.join(sorted((first, second)))}." in explanation
     job("cancel", first)
     vertex.now += 1
     assert state(job, third) == "waiting"
@@ -321,7 +322,7 @@ def test_a_pipeline_whose_job_waits_is_waiting_though_it_says_that_it_runs(
 
     assert state(job, run) == "waiting"
     assert bodies(vertex, "trainingPipelines")[0]["state"] == "PIPELINE_STATE_RUNNING"
-    assert "By flex-start it waits for a3-highgpu-8g, for 21600s at most" in job("why", run).stdout
+    assert "With flex-start it waits for a3-highgpu-8g for 21600s at most" in job("why", run).stdout
     vertex.now += 61
     assert state(job, run) == "running"
     assert row(job, run)["started"] == bodies(vertex, "customJobs")[0]["startTime"]
@@ -385,7 +386,7 @@ def test_a_pipeline_whose_job_has_ended_goes_on_and_says_so(job: Command, vertex
     pipeline["state"] = "PIPELINE_STATE_RUNNING"  # as it is while the model is uploaded
 
     assert state(job, run) == "running"
-    assert "Its training has ended, and its pipeline still runs" in job("why", run).stdout
+    assert "The training has ended, but the pipeline still runs" in job("why", run).stdout
 
 
 def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, vertex: Cloud, run: str) -> None:
@@ -394,7 +395,7 @@ def test_a_pipeline_whose_job_somebody_deleted_is_shown_by_itself(job: Command, 
     vertex.cloud.store.delete(next(record.name for record in vertex.cloud.store.all() if record.name.endswith(name)))
 
     assert state(job, run) == "succeeded"
-    assert job("why", run).stdout == f"{run} has ended well.\n"
+    assert job("why", run).stdout == f"{run} has succeeded.\n"
     assert job("logs", run).stdout == ""
 
 
@@ -417,7 +418,7 @@ def test_a_record_that_cannot_be_written_stops_no_run(job: Command, root: Path) 
     result = job("submit", str(root / "jobs" / "vision" / "train.yaml"))
 
     assert result.exit_code == 0
-    assert "# run.json is not in the run's output: Cloud Storage does not take gs://" in result.stderr
+    assert "# run.json is not in the run's output: Cloud Storage rejects gs://" in result.stderr
     assert job("status", result.stdout.strip()).exit_code == 0
 
 
@@ -597,7 +598,7 @@ def test_a_run_whose_objects_are_gone_still_says_how_it_ended_and_what_it_wrote(
     )
     assert job("logs", "train-bcdfg").stdout == "slice-0-0-x | step 1\n"
     assert job("wait", "train-bcdfg").exit_code == 1
-    assert "train-bcdfg failed, and its objects are gone" in job("why", "train-bcdfg").stdout
+    assert "train-bcdfg failed, and its objects no longer exist" in job("why", "train-bcdfg").stdout
     assert job("cancel", "train-bcdfg").stdout == "train-bcdfg has ended already: failed.\n"
 
 
@@ -631,7 +632,7 @@ def test_why_says_how_each_attempt_ended_and_what_it_wrote_last(job: Command, ve
     assert first.startswith("Attempt 1 failed at ")
     assert first.endswith(f': "end 0". Its log ended with: "{lines[0]}".')
     assert second.startswith("Attempt 2 was interrupted at ")
-    assert second.endswith(': "end 1". Cloud Logging has no line of it.')
+    assert second.endswith(': "end 1". Cloud Logging has no lines of this attempt.')
     assert third.endswith(f': "end 2". Its log ended with: "{lines[1]}".')
 
 

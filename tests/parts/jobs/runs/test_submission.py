@@ -107,7 +107,7 @@ def test_without_the_bucket_nothing_is_submitted(job: Command, cloud: Cloud, roo
     result = job("submit", str(file))
 
     assert result.exit_code == 2
-    assert "Cloud Storage does not take gs://" in result.output
+    assert "Cloud Storage rejects gs://" in result.output
     assert created(cloud) == []
 
 
@@ -302,7 +302,7 @@ def test_a_job_of_two_teams_needs_the_team(places_root: Path) -> None:
     (places_root / "jobs" / "nlp" / "train.yaml").write_text(BOTH)
     workspace = read_workspace(places_root)
 
-    with pytest.raises(UserError, match="Teams nlp and vision have a job 'train' each: say which with --team"):
+    with pytest.raises(UserError, match="Teams nlp and vision each have a job 'train': choose one with --team"):
         places_of_run(places_root, workspace, "train-bcdfg")
     job_places, other_places = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
     assert {place.team.name for place in (*job_places, *other_places)} == {"nlp"}
@@ -317,7 +317,9 @@ def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(place
 
 
 def test_an_unknown_team_is_reported_with_the_nearest(places_root: Path) -> None:
-    with pytest.raises(UserError, match=r"no team stack of team vison\. Allowed: nlp, vision\. Nearest: vision\."):
+    with pytest.raises(
+        UserError, match=r"No team stack exists for team vison\. Allowed: nlp, vision\. Nearest: vision\."
+    ):
         places(places_root, read_workspace(places_root), team="vison")
 
 

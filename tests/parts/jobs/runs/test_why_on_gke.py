@@ -67,10 +67,10 @@ def test_coming_maintenance_and_faults_of_hosts_are_reported() -> None:
 
     coming, *lines = [line for line in explanation(nodes=[*nodes, down]) if line.startswith("Node ")]
 
-    assert coming.startswith("Node a (and 1 more) stops for maintenance of its host at 2024-12-01 20:00 UTC")
+    assert coming.startswith("Node a (and 1 more) stops for host maintenance at 2024-12-01 20:00 UTC")
     assert lines == [
-        "Node c offers 7 of 8 nvidia.com/gpu: its device plugin takes the others for faulty.",
-        "Node d is under maintenance of its host now.",
+        "Node c offers 7 of 8 nvidia.com/gpu: its device plugin considers the others faulty.",
+        "Node d is under host maintenance now.",
         "Node d is about to be terminated by Google Cloud.",
         "Node e was reported to Google as faulty (XID).",
         'Node f is not ready: "Kubelet stopped posting node status".',
@@ -80,7 +80,7 @@ def test_coming_maintenance_and_faults_of_hosts_are_reported() -> None:
 def test_a_queue_that_was_deleted_is_the_cause() -> None:
     (line,) = explanation(queue=None)
 
-    assert line.startswith("The queue vision that train-bcdfg names is not in namespace vision of gpus: it was deleted")
+    assert line.startswith("The queue vision of train-bcdfg does not exist in namespace vision of gpus: it was deleted")
 
 
 def test_a_failed_run_says_how_its_pods_ended_and_their_last_lines() -> None:
@@ -127,7 +127,7 @@ def test_the_explanation_says_how_much_would_start_now() -> None:
         resource="nvidia.com/gpu", demand=32, unit=8, quota=32, reachable=40,
     )  # fmt: skip
 
-    assert "What the team's own share holds now: a run of 16 nvidia.com/gpu." in lines
+    assert "The team's own share has room now for a run of 16 nvidia.com/gpu." in lines
 
 
 def test_more_than_the_team_reaches_never_starts() -> None:
@@ -136,7 +136,7 @@ def test_more_than_the_team_reaches_never_starts() -> None:
         demand=48, unit=8, quota=32, reachable=40,
     )  # fmt: skip
 
-    assert "It can never start: 48 are more than the 40 that the team reaches." in lines
+    assert "It can never start: it requests 48, and the team can use at most 40." in lines
 
 
 def test_its_place_in_the_queue_counts_others_as_a_total() -> None:
@@ -147,7 +147,7 @@ def test_its_place_in_the_queue_counts_others_as_a_total() -> None:
 
     lines = explanation(workload=workload(condition("QuotaReserved", False)), pending=pending)
 
-    assert lines[-1] == "Runs before it: 1 of the team's own and 2 more of the ClusterQueue."
+    assert lines[-1] == "Runs before it: 1 of the team and 2 more of the ClusterQueue."
 
 
 def test_queued_provisioning_is_followed_into_its_request() -> None:
@@ -175,14 +175,17 @@ def test_a_run_that_was_sent_back_without_vms_says_how_often_and_when_it_is_aske
 
     lines = explanation(workload=waiting)
 
-    assert "Check dws-h100 has sent it back 4 times, the next time at 2026-11-22T10:00:00Z: no VMs were there." in lines
+    assert (
+        "Check dws-h100 has sent it back 4 times, the next time at 2026-11-22T10:00:00Z: no VMs were available."
+        in lines
+    )
 
 
 def test_once_is_not_one_times() -> None:
     check = {"name": "dws-h100", "state": "Pending", "retryCount": 1}
     lines = explanation(workload=workload(condition("QuotaReserved", False), admissionChecks=[check]))
 
-    assert "Check dws-h100 has sent it back once: no VMs were there." in lines
+    assert "Check dws-h100 has sent it back once: no VMs were available." in lines
 
 
 def test_the_event_of_a_failure_is_not_said_after_the_failure() -> None:
@@ -292,7 +295,7 @@ def test_a_stopped_run_that_keeps_its_quota_without_pods_is_to_be_cancelled(pods
 
     first, *other_lines = explanation(workload=workload_of_it, pods=pods)
 
-    assert first == "Kueue stops train-bcdfg, which holds its quota until its pods have ended."
+    assert first == "Kueue is stopping train-bcdfg; the run keeps its quota until its pods have ended."
     assert any("job cancel train-bcdfg releases the quota" in line for line in other_lines) == stuck
     assert 'was stopped (PodsReadyTimeout): "Exceeded the PodsReady timeout".' in other_lines[-1]
 
@@ -352,8 +355,8 @@ def test_the_autoscalers_last_event_is_quoted_although_it_is_no_warning() -> Non
     ]
 
     assert explanation(workload=ADMITTED, events=events)[1:] == [
-        'The autoscaler says: "pod triggered scale-up: [{group 0->2 (max: 8)}]".',
-        'The autoscaler says: "pod didn\'t trigger scale-up: 1 max node group size reached".',
+        'The autoscaler reports: "pod triggered scale-up: [{group 0->2 (max: 8)}]".',
+        'The autoscaler reports: "pod didn\'t trigger scale-up: 1 max node group size reached".',
     ]
 
 
@@ -375,8 +378,8 @@ def test_earlier_waiting_runs_are_named_if_the_queue_cannot_be_read() -> None:
     behind = workload(condition("QuotaReserved", False))
 
     assert explanation(workload=behind, ahead=ahead)[-2:] == [
-        "Runs of the team that wait and were submitted earlier: train-first.",
-        "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it.",
+        "Waiting runs of the team that were submitted earlier: train-first.",
+        "Its place in the queue is not shown: Kueue's visibility API is off, or you have no right to read it.",
     ]
     assert "were submitted earlier" not in " ".join(explanation(workload=behind, ahead=ahead, pending=[]))
 
@@ -454,10 +457,10 @@ def test_slices_with_the_same_trouble_are_one_sentence(take: Take) -> None:
 
 def test_unreadable_node_pools_give_one_sentence(take: Take) -> None:
     def refused() -> dict[str, Json]:
-        raise GoogleError("GKE does not let you in projects/p: no.")
+        raise GoogleError("GKE denies access in projects/p: no.")
 
     assert list(vm_sentences(on_gke(take(GPUS)), refused, TODAY))[1:] == [
-        "GKE does not show its node pools: GKE does not let you in projects/p: no."
+        "GKE does not list the node pools: GKE denies access in projects/p: no."
     ]
 
 
@@ -517,7 +520,7 @@ def test_a_reservation_without_a_total_holds_nothing() -> None:
         resource="nvidia.com/gpu", demand=32, unit=8, quota=32, reachable=40,
     )  # fmt: skip
 
-    assert any("holds 0 of its 32" in line for line in lines)
+    assert any("uses 0 of its 32" in line for line in lines)
 
 
 def test_the_accelerators_of_a_run_are_those_of_all_its_pods() -> None:

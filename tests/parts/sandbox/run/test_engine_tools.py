@@ -109,7 +109,7 @@ def test_a_plugin_is_found_on_path_and_in_pulumis_own_folder(bare: Path, tmp_pat
     assert engine.has_plugin("kubernetes")
 
 
-SAID = "The flag in the stack file is deletion_protection: false, in the section to be deleted."
+SAID = "To lift the protection, set deletion_protection: false in the section that is deleted."
 
 
 @pytest.mark.parametrize(

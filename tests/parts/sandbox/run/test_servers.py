@@ -214,5 +214,5 @@ def notes(folder: SandboxFolder) -> str:
 def test_a_summary_says_how_many_objects_there_are_and_what_was_left_out(folder: SandboxFolder) -> None:
     keep_a_state(folder)
 
-    assert "A stand-in for the kubernetes provider keeps 1 Kubernetes object in 1 cluster." in notes(folder)
+    assert "A stand-in for the kubernetes provider stores 1 Kubernetes object in 1 cluster." in notes(folder)
     assert "Not rendered: the charts of 1 Helm release: 1 kueue." in notes(folder)

@@ -312,7 +312,7 @@ def test_a_cluster_that_lost_the_mark_is_refused_while_the_state_has_objects(
 ) -> None:
     keep(folder, "vision")
 
-    with pytest.raises(CannotRun, match="lacks the mark of this sandbox"):
+    with pytest.raises(CannotRun, match="does not have this sandbox's mark"):
         claimed(StubApi(("namespaces", "", "vision", "ours")))
 
 
@@ -324,7 +324,7 @@ def test_an_object_in_the_state_without_the_mark_is_touched_by_no_run(
     api = StubApi(("configmaps", "default", MARKER, "ours"), ("namespaces", "", "vision", mark))
 
     if refused:
-        with pytest.raises(CannotRun, match=f"Namespace vision lacks the label {MARK}"):
+        with pytest.raises(CannotRun, match=f"do not have the label {MARK}: Namespace vision"):
             claimed(api)
     else:
         claimed(api)
@@ -389,7 +389,7 @@ def test_kueue_stays_while_it_has_objects_of_no_stack(
     keep(folder, "some", type_=type_)
     cluster = UserCluster(folder.path, "kind-lab", "ours", {})
 
-    with pytest.raises(CannotRun, match="no stack has ClusterQueue theirs") if refused else nullcontext():
+    with pytest.raises(CannotRun, match="are in no stack: ClusterQueue theirs") if refused else nullcontext():
         refuse_objects_without_stack(cluster, folder, "lab")
 
 

@@ -49,7 +49,7 @@ def by_pipeline(command: Callable[..., None]) -> Callable[..., None]:
             sys.exit(_run(context, options))
         command(**options)
 
-    help_text = "On Vertex AI in a shared project: let the repository's pipeline do it, through `gh` or `glab`."
+    help_text = "Vertex AI in a shared project: run this command in the repository's pipeline, through `gh` or `glab`."
     option = click.option("--by-pipeline", is_flag=True, expose_value=False, callback=_keep, help=help_text)
     return option(either)
 
@@ -88,7 +88,7 @@ def _refuse_other_options(context: click.Context) -> None:
         and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     ]
     if refused_options:
-        fail(f"--by-pipeline takes no {' and no '.join(refused_options)}: a pipeline runs what was merged.")
+        fail(f"--by-pipeline excludes {' and '.join(refused_options)}: a pipeline uses only merged files.")
     if context.params.get("target") == "gke":
         fail("--by-pipeline is for Vertex AI; members submit to GKE themselves.")
 
@@ -107,11 +107,12 @@ def _merged_file(folder: Path, file: Path) -> str:
     _git(folder, "fetch", "--quiet", "origin", "main")
     for path in paths:
         if not _git(folder, "ls-tree", "FETCH_HEAD", "--", path):
-            fail(f"{path} is not on main of origin, and a pipeline runs what was merged: merge it first.")
+            fail(f"{path} is not on the main branch of origin, and a pipeline uses only merged files: merge it first.")
         changes = _git(folder, "diff", "--name-only", "FETCH_HEAD", "--", path)
         changes += _git(folder, "ls-files", "--others", "--exclude-standard", "--", path)
         if changes:
-            fail(f"{changes.splitlines()[0]} differs from main of origin, and a pipeline runs what was merged.")
+            differing = changes.splitlines()[0]
+            fail(f"{differing} differs from the main branch of origin, and a pipeline uses only merged files.")
     return source.file
 
 

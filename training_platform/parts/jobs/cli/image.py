@@ -70,7 +70,7 @@ def build(
     if not folder.is_dir():
         fail(f"{folder} is not a folder.")
     if not (folder / "Dockerfile").is_file():
-        fail(f"{folder} has no Dockerfile: docs/jobs.md shows one of four lines.")
+        fail(f"{folder} has no Dockerfile: docs/jobs.md has an example of four lines.")
     workspace = read_workspace(repository(root))
     where = repository_of(workspace, environment, team)
     image = image_name(where, name or folder.resolve().name, tag or _commit(folder))
@@ -101,7 +101,7 @@ def _run(command: list[str]) -> str:
     except OSError as error:
         fail(f"{command[0]} cannot be run: {error.strerror}.")
     if code:
-        fail(f"{shlex.join(command[:3])} ended with {code}; nothing was pushed that a job could name.")
+        fail(f"{shlex.join(command[:3])} failed with exit code {code}; no image was pushed that a job could use.")
     return printed
 
 
@@ -112,7 +112,7 @@ def _commit(folder: Path) -> str:
         changed = subprocess.run([*git, "status", "--porcelain", "--", "."], check=True, capture_output=True, text=True)  # noqa: S603
         head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], check=True, capture_output=True, text=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        fail(f"{folder} is not in a git repository with a commit: say the image's tag with --tag.")
+        fail(f"{folder} is not in a git repository with a commit: set the image's tag with --tag.")
     if changed.stdout:
-        fail(f"{folder} has changes that are in no commit: commit them, or say the image's tag with --tag.")
+        fail(f"{folder} has uncommitted changes: commit them, or set the image's tag with --tag.")
     return head.stdout.strip()

@@ -32,7 +32,7 @@ _NAME_PARTS = 2
 @click.option("--target", help="gke, vertex or both; default: gke.")
 @click.option("--cluster", help="GKE: cluster in which the team has a share.")
 @click.option("--flavor", help="GKE: a flavor of that share.")
-@click.option("--region", help="Vertex AI: region that trains.")
+@click.option("--region", help="Vertex AI: region of the job.")
 @click.option("--machine-type", help="Vertex AI: machine type.")
 @root_option
 def init_job(
@@ -124,7 +124,7 @@ def _team_of(name: str, home: str, teams: Collection[str]) -> str:
         names = ", ".join(sorted(teams)) or "no team"
         nearest = find_nearest(parts[0], teams)
         hint = f" Nearest: {nearest}/{parts[-1]}." if nearest else ""
-        fail(f"{name!r} is not TEAM/NAME of a team of {home}, which has {names}.{hint}")
+        fail(f"{name!r} is not TEAM/NAME with a team of {home}. Its teams: {names}.{hint}")
     team, job = parts
     if not JOB_NAME.fullmatch(job):
         plain = re.sub("[^a-z0-9]+", "-", job.casefold()).strip("-")

@@ -35,9 +35,7 @@ class _BeforeDashes(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            message = (
-                f"{error.message} Those of the command in the container follow --: job exec RUN -- nvidia-smi -l 1."
-            )
+            message = f"{error.message} Write the container's command after --: job exec RUN -- nvidia-smi -l 1."
             raise click.UsageError(message, ctx) from error
 
 
@@ -127,7 +125,7 @@ def _end(command: list[str]) -> NoReturn:
 def _pod(run: str, node: int, options: RunsOptions) -> tuple[dict[str, Any], list[str]]:
     pods, kubectl = _pods(run, options)
     if node >= len(pods):
-        fail(f"{run} has {len(pods)} nodes that run: --node is at most {len(pods) - 1}.")
+        fail(f"{run} has no running node {node}: --node is at most {len(pods) - 1}.")
     return pods[node], kubectl
 
 
@@ -146,7 +144,7 @@ def _pods(run: str, options: RunsOptions) -> tuple[list[dict[str, Any]], list[st
     pods = api.objects(PODS, place.team.name, f"{JOBSET_LABEL}={run}") if not record.gone else ()
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     if not running:
-        raise UserError(f"{run} has no container that runs: it is {record.state}.")
+        raise UserError(f"{run} has no running container: the run is {record.state}.")
     context = context_in(options.kubeconfig, place.key, contexts=place.contexts, log_in=options.log_in(place))
     file = ["--kubeconfig", options.kubeconfig] if options.kubeconfig else []
     return sorted(running, key=_number), [kubectl, *file, "--context", context, "--namespace", place.team.name]

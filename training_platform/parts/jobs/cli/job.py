@@ -61,7 +61,7 @@ job_file = click.argument("file", type=PATH, shell_complete=complete_jobs, help=
 
 @app.command("render", epilog=example("training-platform job render jobs/nlp/pretrain.yaml --target gke"))
 @job_file
-@click.option("--target", type=target_type, help="Where it runs; required if the job has both.")
+@click.option("--target", type=target_type, help="Target of the run; required if the job has both.")
 @format_option
 @today_option
 @root_option
@@ -94,7 +94,9 @@ def render(
     shell_complete=complete_jobs,
     help="Job files; default: all in jobs/.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Also what each job asks for and has of its VMs; only as text.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Also print what each job requests, and its part of each VM; only as text."
+)
 @format_option
 @today_option
 @root_option
@@ -167,7 +169,7 @@ def _say_notes(paths: Iterable[Path], folder: Path, workspace: Workspace, day: d
 @click.argument("file", type=PATH, required=False, shell_complete=complete_jobs, help="jobs/<team>/<job>.yaml")
 @click.option("--target", type=target_type, help="Default: every target of the job.")
 @click.option("--team", help="Instead of a job: the chip-hours of this team in a month, and its budgets.")
-@click.option("--environment", help="The team's environment, where several have a team of that name.")
+@click.option("--environment", help="The team's environment; required if several have a team of that name.")
 @click.option("--month", metavar="YYYY-MM", help="With --team; default: this month.")
 @format_option
 @today_option
@@ -245,7 +247,7 @@ def _team_called(workspace: Workspace, name: str, environment: str | None) -> Te
         fail(f"There is no team {name}. Allowed: {names}." + (f" Nearest: {nearest}." if nearest else ""))
     if len(named) > 1:
         homes = " and ".join(sorted(team.environment for team in named))
-        fail(f"{homes} have a team {name} each: say which with --environment.")
+        fail(f"{homes} each have a team {name}: choose one with --environment.")
     return named[0]
 
 

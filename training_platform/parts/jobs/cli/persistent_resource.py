@@ -33,7 +33,7 @@ app = Commands("persistent-resource", help="Show and restart the VMs that Vertex
 
 @app.command("list", epilog=example("training-platform persistent-resource list prod-vision"))
 @click.argument(
-    "stack", required=False, shell_complete=complete_stacks, help="The team's stack; default: those of all teams."
+    "stack", required=False, shell_complete=complete_stacks, help="The team's stack; default: the stacks of all teams."
 )
 @local_cloud_option
 @root_option

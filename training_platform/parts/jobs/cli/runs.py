@@ -186,7 +186,10 @@ def _one_word(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 _changes = stacked(
     click.option("--run", "--name", "run", help="Name of the run, JOB-SUFFIX; default: five random letters as suffix."),
     click.option(
-        "--args", multiple=True, callback=_one_word, help="Additional argument of the program, a word. Repeatable."
+        "--args",
+        multiple=True,
+        callback=_one_word,
+        help="Additional argument of the program, without spaces. Repeatable.",
     ),
     click.option(
         "--env", multiple=True, metavar="NAME=VALUE", callback=_variables, help="Additional variable. Repeatable."
@@ -198,7 +201,7 @@ _changes = stacked(
 
 @app.command("submit", epilog=example("training-platform job submit jobs/vision/finetune.yaml --target gke"))
 @job_file
-@click.option("--target", type=target_type, help="Target, if the job has both.")
+@click.option("--target", type=target_type, help="Target of the run; required if the job has both.")
 @click.option(
     "--wherever",
     type=click.FloatRange(min=0),
@@ -501,7 +504,7 @@ def requeue_run(run: str, **chosen: Any) -> None:
     options = RunsOptions(**chosen)
     record, place, api = find_run(run, options)
     if place.target == "vertex":
-        fail(f"{run} is on Vertex AI, which has no queue of the team: submit its file again.")
+        fail(f"{run} is on Vertex AI, where teams have no queues: submit its file again.")
     requeue(record.name, place.team.name, api)
     if options.output_format == "json":
         print_json({"run": record.name, "team": place.team.name, "place": place.key})
@@ -554,7 +557,9 @@ def why_it_waits(run: str, **chosen: Any) -> None:
     options = RunsOptions(**chosen)
     record, place, api = find_run(run, options)
     if record.gone:
-        sentences = [f'{record.name} {record.state}, and its objects are gone. Cloud Logging has: "{record.reason}".']
+        sentences = [
+            f'{record.name} {record.state}, and its objects no longer exist. Cloud Logging has: "{record.reason}".'
+        ]
     elif place.target == "vertex":
         sentences = why_vertex(api, place, record)
     else:

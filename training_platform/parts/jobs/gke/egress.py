@@ -48,7 +48,7 @@ def egress_findings(job: ResolvedJob) -> Iterator[Draft]:
                 yield _no_index(job, path)
         closed = [host for host in hosts if not any(destination.covers(host) for destination in destinations)]
         if closed:
-            message = f"needs {enumeration(closed)}, which no egress opens to pods of team {job.team.name}"
+            message = f"needs {enumeration(closed)}, and no egress entry allows it to pods of team {job.team.name}"
             rows = ", ".join(f"{{host: {host}}}" for host in closed)
             allowed = f"egress: [{rows}] in the team's stack, an image that contains it, or a data set"
             yield finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)
@@ -74,9 +74,9 @@ def _named_hosts(text: str) -> list[str]:
 
 def _no_index(job: ResolvedJob, path: Path) -> Draft:
     """Return the finding about packages without an index. Only the job can tell which allowed host is one."""
-    message = f"installs packages, and pods of team {job.team.name} reach no index that the job names"
+    message = f"installs packages, and pods of team {job.team.name} can reach no package index that the job names"
     allowed = (
-        "packages of source with python_repository in the environment's stack, an image that contains them, or "
-        "PIP_INDEX_URL under env with the address of an index under egress"
+        "python_repository in the environment's stack for packages of source, an image that contains the packages, "
+        "or PIP_INDEX_URL under env with an index whose host is under egress"
     )
     return finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)

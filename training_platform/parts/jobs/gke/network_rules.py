@@ -33,15 +33,17 @@ def network_findings(job: GkeJob) -> Iterator[Draft]:
         return
     machine = job.pool.machine
     if machine.nvlink_domain and not machine.gpudirect and job.nodes > 1:
-        message = f"VMs of {job.flavor.name} ({machine.name}) reach each other only by the slow network of their nodes"
+        message = (
+            f"VMs of {job.flavor.name} ({machine.name}) reach each other only through the slower network of their nodes"
+        )
         yield finding(job, ("gke", "nodes"), message, rule=rule, allowed="1", nearest=1)
     fabric = fabric_of(job.flavor, job.nodes)
     if fabric is None:
         return
     direct = gpu_direct(job)
     if direct and direct.script and not launched(job, Launch(script=direct.script)):
-        variables = f"NCCL's variables of {direct.script} for {job.flavor.name}"
-        message = f"is missing, so that the launcher does not set {variables}"
+        variables = f"the NCCL variables in {direct.script} for {job.flavor.name}"
+        message = f"is missing, so the launcher does not set {variables}"
         allowed = "command: the program that the image starts; or an image that sources the script itself"
         yield finding(job, ("command",), message, rule=rule, allowed=allowed)
     if job.gke.host_network:
@@ -53,8 +55,8 @@ def network_findings(job: GkeJob) -> Iterator[Draft]:
     unusable = [pool.name for pool in job.large_pools if pool not in usable]
     if unusable:
         message = (
-            f"its pods are in the networks {fabric} between GPUs, and so run in pools "
-            f"{enumeration([pool.name for pool in usable])} and never in {enumeration(unusable)}"
+            f"its pods use the GPU networks {fabric}, so they run only in pools "
+            f"{enumeration([pool.name for pool in usable])}, not in {enumeration(unusable)}"
         )
         yield finding(job, ("gke", "flavor"), message, rule=rule)
 

@@ -157,7 +157,7 @@ def pathways_findings(job: GkeJob) -> Iterator[Draft]:
         yield finding(
             job,
             ("gke", "pathways"),
-            f"Pathways does not direct VMs like {machine}, which {job.flavor.name} has",
+            f"Pathways does not support {machine}, the machine type of {job.flavor.name}",
             rule=JOB_PATHWAYS,
             allowed=f"false, or a flavor of {enumeration(VERSIONS)}",
             nearest="false",
@@ -170,8 +170,8 @@ def pathways_findings(job: GkeJob) -> Iterator[Draft]:
     elif job.flavor.topology_levels and all(flavors[name].topology_levels for name in job.team.shares[job.gke.cluster]):
         # Seen with Kueue 0.19.2: "failed to assign flavors to pod set head: no TAS flavor assigned".
         flavor = f"every flavor of the team's queue has a topology, as {job.flavor.name} does"
-        message = f"{flavor}, and the head asks for none"
-        allowed = "a flavor of pools without topology_aware, or a share of such a one beside it"
+        message = f"{flavor}, and the head requests no topology"
+        allowed = "a flavor of pools without topology_aware, or an additional share of such a flavor"
         yield finding(job, ("gke", "flavor"), message, rule=JOB_PATHWAYS, allowed=allowed)
     if not job.spec.output:
         message = "is missing: Pathways stores its state below the run's output"
@@ -202,7 +202,7 @@ def _head(job: GkeJob) -> Iterator[Draft]:
     ):
         if requested >= available:
             message = (
-                f"is {requested}, and the head's {pool.machine_type} has {available} left beside Pathways' own "
+                f"is {requested}, and the head's {pool.machine_type} has {available} left next to Pathways' own "
                 "containers"
             )
             yield finding(

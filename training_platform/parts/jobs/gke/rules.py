@@ -132,8 +132,8 @@ def _unconfined(job: GkeJob) -> Iterator[Draft]:
 def _tensorboard(job: GkeJob) -> Iterator[Draft]:
     """Find a TensorBoard in a job on GKE, where nothing streams logs to it."""
     if job.spec.tensorboard and job.spec.output and job.spec.vertex is None:
-        message = "has no effect on GKE, where nothing streams the logs"
-        allowed = "tb-gcp-uploader --logdir $AIP_TENSORBOARD_LOG_DIR beside the program, or no such field"
+        message = "has no effect on GKE, which does not stream logs to a TensorBoard"
+        allowed = "the field left out, and tb-gcp-uploader --logdir $AIP_TENSORBOARD_LOG_DIR in the command"
         yield finding(job, ("tensorboard",), message, rule=JOB_TENSORBOARD, allowed=allowed)
 
 
@@ -180,7 +180,8 @@ def _sweep(job: GkeJob) -> Iterator[Draft]:
     if not job.gke.pool and job.flavor.name in job.team.shares[job.gke.cluster]:
         _, reachable = reach(job)
         if not math.isinf(reachable):  # some stack files are unreadable
-            message = f"starts a run when the team's quota has room: at most {int(reachable) // job.demand:,} at once"
+            number = int(reachable) // job.demand
+            message = f"starts each run when the team's quota has room: at most {number:,} at the same time"
             yield finding(job, ("sweep",), message, rule=JOB_SWEEP, severity="note")
     if job.spec.vertex is None:
         for field in unused:

@@ -49,7 +49,7 @@ def wrong_count(job: GkeJob) -> Iterator[Draft]:
 
 JOB_FITS_POOLS = gke_rule(
     "job-fits-pools",
-    "Find a job that the pools of its flavor do not hold.",
+    "Find a job that does not fit in the pools of its flavor.",
 )
 JOB_FITS_SHARE = gke_rule(
     "job-fits-share",
@@ -69,20 +69,20 @@ def _slices_or_vms(job: GkeJob) -> Iterator[Draft]:
     if capacity <= reachable:
         rule = JOB_FITS_POOLS
         fitting = capacity // unit_chips
-        reason = f"the pools of {flavor.name} hold {capacity:,}"
+        reason = f"the pools of {flavor.name} have {capacity:,}"
         if flavor.by_request:
-            reason = f"queued VMs come from one zone of one node pool, and the largest holds {capacity:,}"
+            reason = f"queued VMs come from one zone of one node pool, and the largest has {capacity:,}"
         rests_on = []
     else:
         rule = JOB_FITS_SHARE
         fitting = int(reachable) // unit_chips
-        reason = f"team {job.team.name} has {nominal:,} and can have {shown(reachable)} with what it borrows"
+        reason = f"team {job.team.name} has {nominal:,}, and at most {shown(reachable)} with borrowing"
         rests_on = [job.stack.at(("shares", job.gke.cluster, flavor.name))]
     subject = f"{job.units:,} {unit}s of {flavor.name} are" if job.units > 1 else f"1 {unit} of {flavor.name} is"
     allowed = f"at most {fitting:,}"
     nearest: int | str | None = fitting
     if not fitting:
-        allowed = f"a team that can have {unit_chips:,}, for one {unit}"
+        allowed = f"a team that can have the {unit_chips:,} of one {unit}"
         nearest = larger_share(job, unit_chips) if capacity >= unit_chips else None
     path = ("gke", "slices" if job.is_tpu else "nodes")
     message = f"{subject} {job.demand:,} {flavor.accelerator.resource}, and {reason}"
@@ -130,19 +130,21 @@ def _pods_without_gpus(job: GkeJob) -> Iterator[Draft]:
         limit = quota // pod_cpus
         reason = f"team {job.team.name} may request {quota:,} vCPUs in {job.gke.cluster}"
     if job.nodes > limit:
-        message = f"is {job.nodes:,}, pods of {pod_cpus:,} vCPUs each, and {reason}"
+        message = f"is {job.nodes:,} pods of {pod_cpus:,} vCPUs each, and {reason}"
         yield finding(job, ("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
     flavors = job.workspace.flavors(job.team.environment, job.gke.cluster)
     team_flavors = [flavors[name] for name in job.team.shares[job.gke.cluster] if name in flavors]
     if team_flavors and all(flavor.topology_levels for flavor in team_flavors):  # as for Pathways
-        message = f"every flavor of the team's queue has a topology, and pods of pool {job.pool.name} request none"
-        allowed = "a share of a flavor without topology_aware beside them"
+        message = (
+            f"every flavor of the team's queue has a topology, and pods of pool {job.pool.name} request no topology"
+        )
+        allowed = "an additional share of a flavor without topology_aware"
         yield finding(job, ("gke", "pool"), message, rule=JOB_POOL_QUEUE, allowed=allowed)
 
 
 JOB_PART = gke_rule(
     "job-part",
-    "Find GPUs that a VM does not have, that a job cannot request separately, or that stay idle beside it.",
+    "Find GPUs that a VM does not have, that a job cannot request separately, or that stay idle next to it.",
 )
 
 
@@ -162,14 +164,14 @@ def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
     if gpus > machine.chips:
         message = f"is {gpus}, and a VM of {job.flavor.name} ({machine.name}) has {machine.chips}"
         total = gpus * job.nodes
-        allowed = f"at most {machine.chips}; for {total} in all nodes: {math.ceil(total / machine.chips)}, and no gpus"
+        allowed = f"at most {machine.chips}; for {total} in all: nodes: {math.ceil(total / machine.chips)} without gpus"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=machine.chips)
         return
     if gpus == machine.chips:
         return
     fabric = fabric_of(job.flavor, job.nodes)
     if fabric:
-        message = f"is {gpus}, and pods of several VMs take all network cards of {fabric}: GPUDirect needs whole VMs"
+        message = f"is {gpus}, and pods on several VMs use all network cards of {fabric}: GPUDirect needs whole VMs"
         allowed = f"{machine.chips}, or nodes: 1"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=machine.chips)
     if job.flavor.by_request:
@@ -197,8 +199,8 @@ def _idle_gpus(job: GkeJob) -> Iterator[Draft]:
         idle = other_gpus - min(other_gpus, usable_by_others)
         if idle > 0:
             message = (
-                f"is {requested:,}: {idle} of the {other_gpus} other GPUs of its VM stay idle, since a job on one has "
-                f"{share:,} {unit} by default, and jobs on a VM of {job.flavor.name} have {usable:,} together"
+                f"is {requested:,}: {idle} of the {other_gpus} other GPUs of its VM stay idle, because a job on one "
+                f"GPU requests {share:,} {unit} by default, and a VM of {job.flavor.name} has {usable:,} for jobs"
             )
             maximum = share * gpus
             allowed = f"at most {maximum:,}, or gpus: {min(places, math.ceil(requested / share))}"

@@ -68,7 +68,7 @@ def _read(cluster: ClusterApi, namespace: str, run: str, pod: str, lines: Simple
         for line in cluster.logs(namespace, pod, CONTAINER, follow=True):
             lines.put((_short(pod, run), line))
     except ClusterError as error:
-        lines.put((_short(pod, run), f"(its log broke off: {error})"))
+        lines.put((_short(pod, run), f"(its log was interrupted: {error})"))
 
 
 def _started(cluster: ClusterApi, namespace: str, run: str) -> list[str]:
@@ -177,7 +177,11 @@ def earlier_attempts(log: CloudLogging, cluster: str, namespace: str, run: str) 
         verb = RESTARTS.get(str(event["reason"]), "failed")
         yield (
             f"Attempt {number} {verb} at {end}: {quoted(str(event.get('message') or event['reason']))}."
-            + (f" Its log ended with: {quoted(log_end)}." if log_end else " Cloud Logging has no line of it.")
+            + (
+                f" Its log ended with: {quoted(log_end)}."
+                if log_end
+                else " Cloud Logging has no lines of this attempt."
+            )
         )
 
 

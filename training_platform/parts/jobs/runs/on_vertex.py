@@ -92,18 +92,18 @@ def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator
     if working and _phase(working) != "SUCCEEDED":
         body = working
     elif working and run.state == "running":
-        yield "Its training has ended, and its pipeline still runs, for example to upload the model."
+        yield "The training has ended, but the pipeline still runs, for example to upload the model."
     scheduling = job_spec(dict(body)).get("scheduling") or {}
     if run.reason:
-        yield f"Vertex AI says: {quoted(run.reason)}."
+        yield f"Vertex AI reports: {quoted(run.reason)}."
     if run.state == "waiting":
         yield from _waiting(run, body, scheduling)
     elif run.state == "failed":
         yield from _failed(run, body, scheduling)
     elif run.state == "succeeded":
-        yield f"{run.name} has ended well."
+        yield f"{run.name} has succeeded."
     elif run.state == "cancelled":
-        yield f"{run.name} was cancelled{f' at {run.ended}' if run.ended else ''}; what it wrote until then stays."
+        yield f"{run.name} was cancelled{f' at {run.ended}' if run.ended else ''}; its output is kept."
     else:
         yield f"{run.name} is {run.state}{f' since {run.started}' if run.started else ''}."
 
@@ -112,24 +112,24 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
     machine = _machine(body)
     resource = job_spec(dict(body)).get("persistentResourceId")
     if run.started:
-        yield f"{run.name} ran since {run.started}, lost its VMs, and waits for others: it starts from its beginning."
+        yield f"{run.name} ran since {run.started}, lost its VMs, and waits for new ones to start again."
     else:
         yield f"{run.name} is {_phase(body)} in {run.place} since {run.created}: Vertex AI has not started it."
     if _phase(body) == "QUEUED":
         yield (
-            "Vertex AI queues a job while the project has too little quota of custom training left, and by flex-start "
-            "while there are no VMs."
+            "Vertex AI queues a job while the project's remaining custom training quota is too small. With flex-start, "
+            "it also queues the job while no VMs are available."
         )
     if resource:
-        yield f"It starts when machines of persistent resource {resource} are free that are like those it asks for."
+        yield f"It starts when persistent resource {resource} has enough free machines of the requested type."
     elif scheduling.get("strategy") == "FLEX_START":
         longest = scheduling.get("maxWaitDuration")
-        ends = "for as long as it takes" if longest in (None, "0s") else f"for {longest} at most, then it fails"
-        yield f"By flex-start it waits for {machine}, {ends}; what it charges is the preemptible quota."
+        ends = "for as long as it takes" if longest in (None, "0s") else f"for {longest} at most and then fails"
+        yield f"With flex-start it waits for {machine} {ends}; it charges the preemptible quota."
     elif scheduling.get("strategy") == "SPOT":
-        yield f"By spot it starts when {machine} is idle in {run.place}; its quota is the preemptible one."
+        yield f"With spot it starts when {machine} is idle in {run.place}; it charges the preemptible quota."
     else:
-        yield f"On demand it starts within minutes if {run.place} has {machine}, and fails after three tries if not."
+        yield f"On demand it starts within minutes if {run.place} has {machine}; otherwise it fails after three tries."
 
 
 def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
@@ -141,22 +141,24 @@ def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
     row = of_vertex(spec.get("machineType"), spec.get("acceleratorType"), spec.get("acceleratorCount"))
     support = row.accelerator.vertex if row and row.accelerator else None
     if _phase(body) == "EXPIRED":
-        yield f"{run.name} has ended since it ran for longer than {scheduling.get('timeout', 'its time-out')}."
+        yield f"{run.name} was ended because it ran for longer than {scheduling.get('timeout', 'its timeout')}."
     elif code == _EXHAUSTED and strategy == "FLEX_START":
         yield (
-            f"{run.name} waited {scheduling.get('maxWaitDuration', 'its longest wait')} for {machine}, and {run.place} "
-            f"did not have it. A longer max_wait waits on{_elsewhere(support, run.place)}."
+            f"{run.name} waited {scheduling.get('maxWaitDuration', 'its maximum wait')} for {machine}, and {run.place} "
+            f"did not have it. Set a longer max_wait{_elsewhere(support, run.place)}."
         )
     elif code == _EXHAUSTED:
-        waits = "capacity: flex-start waits for it" if support and support.flex_start else "flex-start has none of it"
+        waits = "No flex-start for this machine"
+        if support and support.flex_start:
+            waits = "A job with capacity: flex-start waits for the machine"
         yield f"{run.place} has no {machine} left. {waits}{_elsewhere(support, run.place)}."
     elif code == _UNAVAILABLE and strategy == "SPOT":
         yield (
-            f"{run.name} lost its spot VMs and may not start again: with retries above 0 it starts again by itself; "
-            "flex-start and on-demand VMs are not taken away."
+            f"{run.name} lost its spot VMs and may not restart. With retries above 0 Vertex AI restarts it; Google "
+            "does not preempt flex-start and on-demand VMs."
         )
     else:
-        yield f"{run.name} has failed. The lines before its end: training-platform job logs {run.name}."
+        yield f"{run.name} has failed. To see its last lines: training-platform job logs {run.name}."
 
 
 def _elsewhere(support: VertexSupport | None, region: str) -> str:
@@ -164,7 +166,7 @@ def _elsewhere(support: VertexSupport | None, region: str) -> str:
     if support is None:
         return ""
     other_regions = [other for other in support.regions if other != region]
-    return f"; the machine is in {', '.join(other_regions)} too" if other_regions else ""
+    return f"; Vertex AI also offers the machine in {', '.join(other_regions)}" if other_regions else ""
 
 
 def _machine(body: Json) -> str:

@@ -99,7 +99,7 @@ def _places(
             f"{kind} {name}" for kind, name in (("environment", environment), ("team", team)) if name
         )
         names = sorted({spec.name for _, spec, _ in workspace.teams()})
-        raise UserError(f"There is no team stack{f' of {filters}' if filters else ''}. {_allowed(team or '', names)}")
+        raise UserError(f"No team stack exists{f' for {filters}' if filters else ''}. {_allowed(team or '', names)}")
     run_places: dict[tuple[str, str, Target, str], RunPlace] = {}
     for spec, home in teams:
         for cluster in spec.shares:
@@ -126,11 +126,11 @@ def places_of_run(
     called = job_among(run, [job.name for job in jobs if team in (None, job.team.name)])
     named = [job for job in jobs if job.name == called and team in (None, job.team.name)]
     if len(owners := sorted({job.team.name for job in named})) > 1:
-        raise UserError(f"Teams {' and '.join(owners)} have a job {called!r} each: say which with --team.")
+        raise UserError(f"Teams {' and '.join(owners)} each have a job {called!r}: choose one with --team.")
     if not named and team is None:
         names = sorted({job.name for job in jobs})
         raise UserError(
-            f"No job file is called {called!r}, so nobody here can say where {run} is; --team looks in all places "
+            f"No job file is called {called!r}, so the place of {run} is unknown; --team searches all places "
             f"of a team. {_allowed(called, names)}"
         )
     in_file: dict[tuple[Target, str], RunPlace] = {}

@@ -141,7 +141,7 @@ def prepare(
     program = shlex.join([*job.spec.command, *job.spec.args])
     job = changes.held(job)
     if run and run != job.name and not run.startswith(f"{job.name}-"):
-        why = "does not begin with the job's name and a dash, by which other commands find the run"
+        why = "does not begin with the job's name and a dash; other commands need this prefix to find the run"
         raise UserError(f"--run {run!r} {why}. Nearest: {job.name}-{run}.")
     run = run or new_run(job.name)
     named = as_run(job, run)
@@ -209,8 +209,8 @@ def submit_to_gke(prepared: Prepared, cluster: ClusterApi) -> list[str]:
     queue = metadata["labels"][QUEUE_LABEL]
     if cluster.get(LOCAL_QUEUES, namespace, queue) is None:
         raise ClusterError(
-            f"Cluster {cluster.name} has no LocalQueue {queue} in namespace {namespace}: the job would wait there for "
-            f"ever. Deploy the team's stack first."
+            f"Cluster {cluster.name} has no LocalQueue {queue} in namespace {namespace}: the job would wait there "
+            f"forever. Deploy the team's stack first."
         )
     user = cluster.user()
     for body in prepared.bodies:
@@ -250,7 +250,7 @@ def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], N
     held = cluster.get(JOBSETS, team, run)
     workload = workload_of(held, cluster.objects(WORKLOADS, team)) if held else None
     if held is None or workload is None or (workload.get("spec") or {}).get("active") is not False:
-        raise ClusterError(f"Kueue has not put {run} aside; training-platform job why {run} says what it does with it.")
+        raise ClusterError(f"Kueue has not deactivated {run}; training-platform job why {run} shows its state.")
     about = held["metadata"]
     kept = {key: about[key] for key in ("name", "namespace", "labels", "annotations") if key in about}
     body = {key: held[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": kept}
@@ -262,7 +262,7 @@ def requeue(run: str, team: str, cluster: ClusterApi, pause: Callable[[float], N
     try:
         cluster.create(JOBSETS, team, body, dry_run=False)
     except ClusterError as error:
-        message = f"{run} is deleted, and was not created again: {error} Submit its file again with --run {run}."
+        message = f"{run} was deleted, but could not be created again: {error} Submit its file again with --run {run}."
         raise ClusterError(message, error.status) from error
 
 
@@ -277,7 +277,7 @@ def submit_to_vertex(prepared: Prepared, vertex: VertexJobs) -> list[str]:
     """
     (body,) = prepared.bodies
     if not job_spec(body).get("serviceAccount"):
-        raise UserError("The job has no service account of its team, and is never submitted without.")
+        raise UserError("The job does not have its team's service account, so it is not submitted.")
     name = str(body["displayName"])
     try:
         if any(vertex.jobs(f'display_name="{name}"')):

@@ -54,15 +54,17 @@ class Waits(BaseModel):
     def said_of(self, namespace: str, job: str) -> list[str]:
         """Return sentences about the expected start of a waiting job."""
         rows = [row for row in self.jobs if (row.namespace, row.job) == (namespace, job)]
-        return [f"By the table of {_moment(self.moment)}, {self._start(row)}" for row in rows]
+        return [f"According to the table of {_moment(self.moment)}, {self._start(row)}" for row in rows]
 
     def said_of_team(self, namespace: str) -> str:
         """Return a sentence about the expected starts of a team's jobs."""
         rows = [row for row in self.jobs if row.namespace == namespace]
         if not rows:
-            return f"By the table of {_moment(self.moment)}, no job of {namespace} waited."
+            return f"According to the table of {_moment(self.moment)}, no job of {namespace} waited."
         jobs = counted(len(rows), "job")
-        return f"By the table of {_moment(self.moment)}, {jobs} of {namespace} waited; {self._start(rows[-1])}"
+        return (
+            f"According to the table of {_moment(self.moment)}, {jobs} of {namespace} waited; {self._start(rows[-1])}"
+        )
 
     def _start(self, row: WaitingJob) -> str:
         if row.start is None:
@@ -87,4 +89,4 @@ def read_waits(root: Path, environment: str, cluster: str) -> Waits | None:
         return Waits.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         command = "training-platform simulate WORKLOADS --now --format json"
-        raise UserError(f"{path} is not a table of waits: {command} prints one.") from error
+        raise UserError(f"{path} is not a table of waits; to print one: {command}.") from error

@@ -151,7 +151,7 @@ def why_gke(
     namespace = place.team.name
     jobset = cluster.get(JOBSETS, namespace, run.name)
     if jobset is None:
-        return [f"{run.name} is not there any more."]
+        return [f"{run.name} no longer exists."]
     workloads = list(cluster.objects(WORKLOADS, namespace))
     workload = workload_of(jobset, workloads)
     queue = str(jobset["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
@@ -184,7 +184,9 @@ def why_gke(
         **_demand_and_share(unchanged_job),
     )
     file = job.source.file if job else ""
-    differs = f"{file} has changed since {run.name} was submitted, or that was with options: it is not what runs."
+    differs = (
+        f"{file} differs from the submitted {run.name}: the file was changed, or the run was submitted with options."
+    )
     note = [differs] if changed else []
     return [*why(run, seen), *note]
 
@@ -239,7 +241,7 @@ def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
     if run.state == "waiting":
         running_names = [other.name for other in vertex_runs(vertex, place) if other.state == "running"]
         if holding := sorted(name for name in running_names if name != run.name):
-            sentences.append(f"Runs of team {run.team} that have VMs there: {', '.join(holding)}.")
+            sentences.append(f"Other runs of team {run.team} on it: {', '.join(holding)}.")
     return sentences
 
 

@@ -70,24 +70,24 @@ class Seen:
 def why(run: Run, seen: Seen) -> Iterator[str]:
     """Yield sentences about a run, the cause first."""
     if run.state == "succeeded":
-        yield f"{run.name} has ended well."
+        yield f"{run.name} has succeeded."
     elif run.state == "failed":
         yield from _failed(run, seen)
     elif run.state == "cancelling":
-        yield f"{run.name} is being deleted; its pods have their termination grace period to end."
+        yield f"{run.name} is being deleted; its pods may use their termination grace period."
     elif seen.workload is None:
         if seen.queue is None:
             yield (
-                f"The queue {seen.queue_name} that {run.name} names is not in namespace {run.team} of {run.place}: "
+                f"The queue {seen.queue_name} of {run.name} does not exist in namespace {run.team} of {run.place}: "
                 "it was deleted, or the team's stack is not deployed there."
             )
         else:
-            yield f"Kueue has no Workload for {run.name} yet; its controller takes a second, or does not run."
+            yield f"Kueue has no Workload for {run.name} yet; its controller needs a second, or does not run."
     elif (seen.workload.get("spec") or {}).get("active") is False:
         yield (
             f"Kueue has deactivated {run.name} and does not queue it again: "
             f"{quoted(words(seen.workload, 'Evicted') or words(seen.workload, 'QuotaReserved'))}. "
-            f"training-platform job requeue {run.name} puts it back; its output stays."
+            f"training-platform job requeue {run.name} puts it back into the queue; its output is kept."
         )
     elif not holds(seen.workload, "QuotaReserved"):
         yield from _without_quota(run, seen)
@@ -105,7 +105,7 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
 def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
     yield f"{run.name} waits for quota in queue {seen.queue_name} of {run.place}."
     if seen.queue is None:
-        yield f"The queue {seen.queue_name} does not exist any more: deploy the team's stack, or submit to another."
+        yield f"The queue {seen.queue_name} no longer exists: deploy the team's stack, or submit to another cluster."
         return
     if not holds(seen.queue, "Active"):
         yield f"The queue {seen.queue_name} admits nothing now: {quoted(words(seen.queue, 'Active'))}."
@@ -124,18 +124,18 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
     used = sum(int(str(row.get("total") or 0)) for row in rows if row.get("name") == seen.resource)
     reach = "without a limit" if seen.reachable is None else f"up to {seen.reachable:,}"
     yield (
-        f"It asks for {seen.demand:,} {seen.resource} of {seen.flavor}. Team {run.team} holds {used:,} of its "
-        f"{seen.quota:,}, and reaches {reach} while other teams lend theirs."
+        f"It requests {seen.demand:,} {seen.resource} of {seen.flavor}. Team {run.team} uses {used:,} of its "
+        f"{seen.quota:,}, and can use {reach} while other teams lend their quota."
     )
     if holders := [_holder(holder) for holder in seen.holders]:
-        yield f"Runs of the team that hold some: {', '.join(holders)}."
+        yield f"Runs of the team that use this quota: {', '.join(holders)}."
     if seen.reachable is not None and seen.demand > seen.reachable:
-        yield f"It can never start: {seen.demand:,} are more than the {seen.reachable:,} that the team reaches."
+        yield f"It can never start: it requests {seen.demand:,}, and the team can use at most {seen.reachable:,}."
         return
     free = seen.quota - used
     fits = free // seen.unit * seen.unit if free > 0 else 0
     if 0 < fits < seen.demand:
-        yield f"What the team's own share holds now: a run of {fits:,} {seen.resource}."
+        yield f"The team's own share has room now for a run of {fits:,} {seen.resource}."
     yield from _placement(seen, seen.demand // seen.unit)
 
 
@@ -160,23 +160,21 @@ def _holder(run: Run) -> str:
 def _before(seen: Seen) -> Iterator[str]:
     if seen.pending is None:
         if seen.ahead:
-            yield f"Runs of the team that wait and were submitted earlier: {', '.join(run.name for run in seen.ahead)}."
-        yield "Its place in the queue is not shown: Kueue's visibility API is off, or you may not read it."
+            yield f"Waiting runs of the team that were submitted earlier: {', '.join(run.name for run in seen.ahead)}."
+        yield "Its place in the queue is not shown: Kueue's visibility API is off, or you have no right to read it."
         return
     uid = ((seen.workload or {}).get("metadata") or {}).get("name")
     for place, pending in enumerate(seen.pending):
         if pending["metadata"]["name"] == uid:
             other_runs = int(pending.get("positionInClusterQueue") or place) - place
-            ahead = f"{place} of the team's own" + (
-                f" and {other_runs} more of the ClusterQueue" if other_runs > 0 else ""
-            )
-            yield f"Runs before it: {ahead}." if place or other_runs > 0 else "No run is before it."
+            ahead = f"{place} of the team" + (f" and {other_runs} more of the ClusterQueue" if other_runs > 0 else "")
+            yield f"Runs before it: {ahead}." if place or other_runs > 0 else "It is the first in its queue."
             return
 
 
 def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
     """Yield the pending admission checks. For queued provisioning, also yield the state of the request."""
-    yield f"{run.name} has its quota, and waits for what its flavor wants before pods start."
+    yield f"{run.name} has quota reserved, and waits for the admission checks of its flavor."
     for check in ((seen.workload or {}).get("status") or {}).get("admissionChecks") or ():
         if check.get("state") != "Ready":
             message = f": {quoted(check['message'])}" if check.get("message") else ""
@@ -191,7 +189,7 @@ def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
             message = words(request, "Provisioned") or words(request, "Accepted")
             yield f"ProvisioningRequest {name} is not taken yet" + (f": {quoted(message)}." if message else ".")
     if seen.requests:
-        yield "GKE brings all VMs of the run at once, when the zone has them; nobody can say when that is."
+        yield "GKE creates all VMs of the run together, when the zone has them; that time cannot be predicted."
 
 
 def _stopping(run: Run, seen: Seen) -> Iterator[str]:
@@ -200,7 +198,7 @@ def _stopping(run: Run, seen: Seen) -> Iterator[str]:
     Kueue 0.19 may leave it in this state forever. Source: kubernetes-sigs/kueue #14811, 2026-08, open; not reproduced
     here.
     """
-    yield f"Kueue stops {run.name}, which holds its quota until its pods have ended."
+    yield f"Kueue is stopping {run.name}; the run keeps its quota until its pods have ended."
     if not seen.pods:
         yield (
             f"It has no pods. If this lasts for minutes, Kueue does not queue it again: training-platform job cancel "
@@ -216,7 +214,7 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
     yield (
         f"{run.name} is admitted, and {len(waiting)} of {len(seen.pods)} pods wait."
         if seen.pods
-        else (f"{run.name} is admitted, and its pods are not there yet.")
+        else f"{run.name} is admitted, and its pods do not exist yet."
     )
     texts = (_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
     counts = Counter(filter(None, texts))
@@ -226,14 +224,14 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
     # The autoscaler's last event of each kind about the pods of the run.
     scaling = {event["reason"]: event for event in sorted(events, key=_time)}
     for event in scaling.values():
-        yield f"The autoscaler says: {quoted(str(event.get('message') or event['reason']))}."
+        yield f"The autoscaler reports: {quoted(str(event.get('message') or event['reason']))}."
     if set(scaling) == {"NotTriggerScaleUp"} and any(f"Insufficient {seen.resource}" in text for text in counts):
         yield (
             f"No VM has {seen.unit} {seen.resource} free, and no VM is added. Kueue counts {seen.flavor} over all VMs, "
-            "so runs on parts of VMs can leave too few on each: it waits until enough of them end."
+            "so runs on parts of VMs can leave too few free on each VM: the run waits until enough other runs end."
         )
     if any(_FOLLOWERS in str(event.get("message")) for event in seen.events):
-        yield "JobSet creates the other pods of a slice once the slice's first pod has a node: see what that pod needs."
+        yield "JobSet creates the other pods of a slice once the slice's first pod has a node: see why that pod waits."
     yield from seen.vms
     yield from _warnings(seen, already=counts)
 
@@ -267,7 +265,8 @@ def _retries(run: Run, seen: Seen) -> Iterator[str]:
         if check.get("retryCount") and run.state != "succeeded":
             again = (status.get("requeueState") or {}).get("requeueAt")
             later = f", the next time at {again}" if again else ""
-            yield f"Check {check.get('name')} has sent it back {_times(check['retryCount'])}{later}: no VMs were there."
+            times = _times(check["retryCount"])
+            yield f"Check {check.get('name')} has sent it back {times}{later}: no VMs were available."
 
 
 def _times(count: int) -> str:
@@ -300,10 +299,10 @@ def _notices(node: Json) -> Iterator[str]:
     labels = node["metadata"].get("labels") or {}
     status = node.get("status") or {}
     if "cloud.google.com/active-node-maintenance" in labels:
-        yield "is under maintenance of its host now"
+        yield "is under host maintenance now"
     elif (starts := labels.get("cloud.google.com/scheduled-maintenance-time", "")).isdigit():
         day = datetime.fromtimestamp(int(starts), UTC)
-        yield f"stops for maintenance of its host at {day:%Y-%m-%d %H:%M} UTC, whatever window the cluster has"
+        yield f"stops for host maintenance at {day:%Y-%m-%d %H:%M} UTC, whatever the cluster's maintenance window is"
     if any(taint["key"] == "cloud.google.com/impending-node-termination" for taint in node["spec"].get("taints") or ()):
         yield "is about to be terminated by Google Cloud"
     if reason := labels.get("cloud.google.com/fault-behavior"):
@@ -313,7 +312,7 @@ def _notices(node: Json) -> Iterator[str]:
     for resource in ("nvidia.com/gpu", "google.com/tpu"):
         whole, offered = (int((status.get(key) or {}).get(resource, 0)) for key in ("capacity", "allocatable"))
         if offered < whole:
-            yield f"offers {offered} of {whole} {resource}: its device plugin takes the others for faulty"
+            yield f"offers {offered} of {whole} {resource}: its device plugin considers the others faulty"
 
 
 def _warnings(seen: Seen, already: Collection[str] = ()) -> Iterator[str]:
@@ -360,7 +359,7 @@ def vm_sentences(job: GkeJob, states: Callable[[], Mapping[str, Json]], today: d
     except NoCredentialsError:
         return
     except GoogleError as error:
-        yield f"GKE does not show its node pools: {str(error).rstrip('.')}."
+        yield f"GKE does not list the node pools: {str(error).rstrip('.')}."
         return
     for pool in pools:
         # Each problem once, with the number of its node pools.

@@ -36,7 +36,7 @@ JOB_VERTEX_TOPOLOGY = vertex_rule(
 )
 JOB_VERTEX_REPLICAS = vertex_rule(
     "job-vertex-replicas",
-    "Find several replicas of a TPU, whose VMs follow from its topology.",
+    "Find several replicas of a TPU: its topology determines the number of VMs.",
 )
 
 
@@ -149,7 +149,7 @@ def resource_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]
             yield finding(
                 job,
                 ("vertex", *path),
-                f"is {of_job or 'not written'}, and {title} has {of_resource or 'none'}",
+                f"is {of_job or 'not set'}, and {title} has {of_resource or 'none'}",
                 rule=JOB_VERTEX_RESOURCE,
                 allowed=str(of_resource or "none"),
                 nearest=of_resource,
@@ -178,7 +178,7 @@ def _attachment(job: ResolvedJob, spec: VertexTarget | PersistentResourceSpec) -
 
 JOB_VERTEX_TPU_POOL = vertex_rule(
     "job-vertex-tpu-pool",
-    "Find reducers, a chief or an evaluator beside a TPU, which is one pool.",
+    "Find reducers, a chief or an evaluator in a job on a TPU, which has only one pool.",
 )
 
 
@@ -192,7 +192,7 @@ def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 ("vertex", pool.field[0]),
-                f"{target.machine_type} is a TPU, whose slice is one pool of one replica",
+                f"{target.machine_type} is a TPU, and a TPU slice is one pool of one replica",
                 rule=JOB_VERTEX_TPU_POOL,
                 allowed="none",
             )
@@ -216,7 +216,7 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Dra
         yield finding(
             job,
             path,
-            f"is {pool.vm.title}, and flex-start has one machine type for all pools",
+            f"is {pool.vm.title}, and flex-start requires one machine type for all pools",
             rule=JOB_VERTEX_FLEX_POOLS,
             allowed=target.title,
             nearest=target.title,
@@ -246,7 +246,7 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Dra
 
 JOB_VERTEX_REDUCERS = vertex_rule(
     "job-vertex-reducers",
-    "Find a Reduction Server without several GPU machines to serve, or with GPUs of its own.",
+    "Find a Reduction Server with GPUs, or in a job with fewer than two GPU VMs.",
 )
 
 
@@ -308,9 +308,9 @@ def wrong_machine(job: ResolvedJob, field: tuple[str, ...], vm: VmSpec) -> Draft
     return finding(
         job,
         ("vertex", *field[:-1], "accelerator_count" if counts else "accelerator"),
-        f"{machine.name} does not go with {vm.accelerator_count} {vm.accelerator} on Vertex AI",
+        f"Vertex AI does not attach {vm.accelerator_count} {vm.accelerator} to {machine.name}",
         rule=JOB_VERTEX_ACCELERATOR,
-        allowed=", ".join(map(str, counts)) or "an N1 machine type that takes it, or no accelerator",
+        allowed=", ".join(map(str, counts)) or "an N1 machine type that supports it, or no accelerator",
         nearest=min(counts, key=lambda count: abs(count - vm.accelerator_count), default=None),
     )
 

@@ -21,7 +21,7 @@ JOB_VERTEX_PLACE = vertex_rule(
 
 JOB_VERTEX_KEY = vertex_rule(
     "job-vertex-key",
-    "Find a job without a key in an environment that encrypts its data with keys of its own.",
+    "Find a job without an encryption key in an environment that encrypts its data with its own keys.",
     severity="warning",
 )
 
@@ -61,7 +61,7 @@ JOB_VERTEX_NETWORK = vertex_rule(
 def _key(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     key = job.scope.key(target.region)
     if key and target.kms_key is None and target.persistent_resource is None:
-        message = f"is not written, and the environment encrypts what is in {target.region} with a key of its own"
+        message = f"is not set, and the environment encrypts its data in {target.region} with its own key"
         yield finding(job, ("vertex", "kms_key"), message, rule=JOB_VERTEX_KEY, allowed=key, nearest=key)
 
 
@@ -72,7 +72,7 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("vertex", "network"),
-            "is set together with network_attachment, and a job has one of the two",
+            "is set together with network_attachment, and a job can have only one of them",
             rule=JOB_VERTEX_NETWORK,
             allowed="network or network_attachment",
         )
@@ -117,7 +117,7 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("vertex", "reservation"),
-            f"is for new VMs, and the job runs on those of {target.persistent_resource}",
+            f"is for new VMs, and the job runs on the VMs of {target.persistent_resource}",
             rule=JOB_VERTEX_RESERVATION,
             allowed="none",
         )
@@ -125,7 +125,7 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
 
 JOB_VERTEX_MOUNT = vertex_rule(
     "job-vertex-mount",
-    "Find a mount at a path, or with a protection, that Vertex AI does not offer, or that the job cannot reach.",
+    "Find a mount with a path or a write protection that Vertex AI does not support, or that the job cannot reach.",
 )
 
 
@@ -147,7 +147,7 @@ def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 ("mounts", index, "read_only"),
-                "is not kept on Vertex AI, which mounts everything for writing",
+                "has no effect on Vertex AI, which mounts everything as writable",
                 rule=JOB_VERTEX_MOUNT,
                 severity="warning",
                 allowed="false",
@@ -163,7 +163,7 @@ def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 ("mounts", index, "source"),
-                f"{name} is on {service}, which a job without network does not reach",
+                f"{name} is on {service}, which a job without a network cannot reach",
                 rule=JOB_VERTEX_MOUNT,
                 allowed="vertex.network or vertex.network_attachment",
             )

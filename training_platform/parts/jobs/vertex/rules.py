@@ -116,7 +116,7 @@ def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 (field,),
-                f"is {requested}, and {machine.name} has {available:g}; a job on Vertex AI has the whole machine",
+                f"is {requested}, and {machine.name} has {available:g}; a job on Vertex AI uses whole machines",
                 rule=JOB_VERTEX_SIZE,
                 allowed=f"at most {available:g}",
                 nearest=int(available),
@@ -126,7 +126,7 @@ def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 (field,),
-                "wants memory as /dev/shm, and Vertex AI has no field for its size",
+                "sets the size of /dev/shm, and Vertex AI has no field for it",
                 rule=JOB_VERTEX_SHARED_MEMORY,
                 allowed="GKE only",
             )
@@ -148,7 +148,7 @@ def _without_effect(job: ResolvedJob) -> Iterator[Draft]:
         yield finding(
             job,
             ("retry_on",),
-            "has no effect on Vertex AI, which starts a failed program again whatever its exit code",
+            "has no effect on Vertex AI, which restarts a failed program whatever its exit code",
             rule=JOB_RETRY_ON,
             severity="warning",
             allowed="GKE only",
@@ -157,7 +157,7 @@ def _without_effect(job: ResolvedJob) -> Iterator[Draft]:
         yield finding(
             job,
             ("count_interruptions",),
-            "has no effect on Vertex AI, which counts restarts by itself",
+            "has no effect on Vertex AI, which uses its own count of restarts",
             rule=JOB_RETRY_ON,
             severity="warning",
             allowed="GKE only",
@@ -185,7 +185,7 @@ def _container(job: ResolvedJob) -> Iterator[Draft]:
             ("env",),
             f"the container has {count} variables",
             rule=JOB_VERTEX_ENV,
-            allowed=f"at most {MOST_VARIABLES} on Vertex AI, OUTPUT_URI among them",
+            allowed=f"at most {MOST_VARIABLES} on Vertex AI, including OUTPUT_URI",
         )
     if length > MOST_ARGS:
         yield finding(

@@ -23,9 +23,9 @@ def study_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 ("sweep",),
-                f"is not offered for TPUs on Vertex AI, and {target.machine_type} is one",
+                f"is not offered for TPUs on Vertex AI, and {target.machine_type} is a TPU",
                 rule=JOB_VERTEX_TPU_SWEEP,
-                allowed="GPUs, or a job for each point",
+                allowed="GPUs, or a separate job for each combination of values",
             )
     if target.pipeline:
         yield from _pipeline(job, target.pipeline)
@@ -36,15 +36,15 @@ _TRIALS_PER_PARAMETER = 10
 
 JOB_VERTEX_METRIC = vertex_rule(
     "job-vertex-metric",
-    "Find a sweep without a metric, or one whose name has blanks.",
+    "Find a sweep without a metric, or with spaces in the metric's name.",
 )
 JOB_VERTEX_PARALLEL = vertex_rule(
     "job-vertex-parallel",
-    "Find more parallel trials than trials.",
+    "Find a number of parallel trials that exceeds the number of trials.",
 )
 JOB_VERTEX_FAILED_TRIALS = vertex_rule(
     "job-vertex-failed-trials",
-    "Find more failed trials allowed than there are trials.",
+    "Find a limit of failed trials that exceeds the number of trials.",
 )
 JOB_VERTEX_TRIALS = vertex_rule(
     "job-vertex-trials",
@@ -117,7 +117,7 @@ def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Draft]:
         yield finding(
             job,
             (*path, "model"),
-            "is uploaded from below output, and the job has none",
+            "is uploaded from a folder below output, and the job has no output",
             rule=JOB_VERTEX_PIPELINE,
             allowed="output, one of the team's buckets",
         )

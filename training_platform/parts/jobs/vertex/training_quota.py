@@ -115,7 +115,7 @@ JOB_QUOTA_UNKNOWN = vertex_rule(
 def _drafts(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[Draft]:
     project = job.scope.project
     pull = f"training-platform quota pull {project}"
-    by_whom = f"which somebody with {SNAPSHOT_ROLE} pulls"
+    by_whom = f"which anybody with {SNAPSHOT_ROLE} can pull"
     snapshot = snapshots.get(project)
     if snapshot and snapshot.placeholder:
         return  # another finding reports it
@@ -144,7 +144,7 @@ def _drafts(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) ->
                 rule=JOB_QUOTA_UNKNOWN,
                 severity="warning" if is_guess(line.key, listed=False) else "error",
                 allowed=f"quota ids in the snapshot, {by_whom}",
-                nearest=f"{pull}, or its limit written there by hand",
+                nearest=f"{pull}, or write its limit there by hand",
             )
         elif charge.amount > line.limit:
             yield _over_limit(job, path, charge, line.limit)
@@ -154,7 +154,7 @@ def _drafts(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) ->
 
 JOB_QUOTA_EXCEEDED = vertex_rule(
     "job-quota-exceeded",
-    "Find a job that exceeds a limit of its project by itself.",
+    "Find a job that exceeds a limit of its project, even without other usage.",
 )
 
 
@@ -174,7 +174,7 @@ def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -
 
 JOB_QUOTA_HEADROOM = vertex_rule(
     "job-quota-headroom",
-    "Find a job for which the stacks, with all that they may run, leave too little of a limit.",
+    "Find a job for which the stacks at their maximum size leave too little of a limit.",
     severity="warning",
 )
 
@@ -187,7 +187,7 @@ def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float
     missing = f"{shown(charge.amount - available)} {line.unit}"
     lower = f"lower {dotted(holder.field or holder.path)} of {holder.stack} by {missing}"
     request = f"request {shown(line.used)} {line.unit} (training-platform quota plan)"
-    stacks = f"the stacks, with all that they may run, leave {shown(headroom)} of {shown(limit)}"
+    stacks = f"the stacks at their maximum size leave {shown(headroom)} of {shown(limit)}"
     return finding(
         job,
         path,
@@ -209,7 +209,7 @@ def _replicas_within(job: ResolvedJob, charge: JobCharge, amount: float) -> str 
 def quota_notes(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots) -> Iterator[str]:
     """Yield a line with limit and headroom for each charge, and one about machines that are already charged."""
     if resource := vertex_target(job).persistent_resource:
-        yield f"charges nothing: persistent resource {resource} has been charged already"
+        yield f"charges nothing: persistent resource {resource} already charges the quota"
     snapshot = snapshots.get(job.scope.project)
     taken = f", as of {snapshot.taken}" if snapshot else ""
     for charge in charged:

@@ -236,7 +236,7 @@ class KeptMachines:
         # Prices include neither disks nor Vertex AI's own fee.
         price = f"at least {self.cost.minimum:.2f} USD an hour" if self.cost.sums_up else "no price known"
         idle = ", idle" if self.idle else ""
-        old = f", created {self.age.days} days ago: create it again after {ADVISED.days}" if self.old else ""
+        old = f", created {self.age.days} days ago: recreate it after {ADVISED.days} days" if self.old else ""
         return f"{self.state}, {self.used} of {self.vms} VMs in use, {price}{idle}{old}"
 
 

@@ -202,8 +202,8 @@ def with_remedy(message: str) -> str:
     if not _ENGINES_REFUSAL.search(message):
         return message
     return (
-        f"{message.rstrip()}\nThe flag in the stack file is deletion_protection: false, in the section to be deleted. "
-        "Set it in the same change as a replacement, but deploy it before a removal: docs/changes.md."
+        f"{message.rstrip()}\nTo lift the protection, set deletion_protection: false in the section that is deleted. "
+        "Set it in the same change as a replacement, but in an earlier deployment than a removal: docs/changes.md."
     )
 
 

@@ -278,7 +278,7 @@ class Session:
         notes = [f"Resumed: imported {name_of(create.urn)} as {create.id}." for create in created]
         lost = [name_of(create.urn) for create in creates if create.id is None]
         if lost:
-            notes.append(f"Resumed: to be created again: {', '.join(lost)}.")
+            notes.append(f"Resumed: these resources will be created again: {', '.join(lost)}.")
         return notes
 
     def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -314,7 +314,7 @@ class Session:
         if names and not lift:
             raise RunFailed(
                 f"{name} is protected: {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}. For a real "
-                "project, set deletion_protection to false and deploy that first; here, --lift-protection does it."
+                "project, set deletion_protection to false and deploy that first; here, use --lift-protection."
             )
 
     def _lifted(self, name: str) -> list[str]:

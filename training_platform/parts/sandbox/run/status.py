@@ -93,7 +93,7 @@ def kubernetes_notes(
         yield f"Context {cluster.context} of {cluster.file} has {counted(count, 'Kubernetes object')}."
         return
     objects = f"{counted(count, 'Kubernetes object')} in {counted(len(clusters), 'cluster')}"
-    checked = f", checked by the CRDs in {', '.join(map(str, crds))}" if crds else ""
-    yield f"A stand-in for the kubernetes provider keeps {objects}{checked}."
+    checked = f", checked against the CRDs in {', '.join(map(str, crds))}" if crds else ""
+    yield f"A stand-in for the kubernetes provider stores {objects}{checked}."
     if releases:
         yield f"Not rendered: the charts of {counted(releases.total(), 'Helm release')}: {_listed(releases)}."

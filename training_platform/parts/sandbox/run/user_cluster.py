@@ -78,7 +78,7 @@ def chosen_cluster(folder: SandboxFolder, kubeconfig: Path | None, context: str 
     Raises CannotRun for a cluster that may be real, and for options that differ from those of the first ``up``.
     """
     if (kubeconfig is None) != (context is None):
-        raise CannotRun("--kubeconfig and --context belong together: the cluster to use is named, never guessed.")
+        raise CannotRun("--kubeconfig and --context must be set together, so that the cluster is certain.")
     choice = _choice(folder)
     if choice.exists():
         chosen = read_json(choice)
@@ -134,7 +134,7 @@ def read_context(file: Path, name: str) -> Json:
     cluster = rows["clusters"].get(cluster_name)
     user = rows["users"].get(user_name)
     if cluster is None or user is None:
-        raise CannotRun(f"--context {name}: {file} lacks its cluster or its user.")
+        raise CannotRun(f"--context {name}: {file} does not define the context's cluster or user.")
     refusal = _refusal(name, cluster_name, cluster, user)
     if refusal:
         raise CannotRun(f"--context {name}: {refusal}. Allowed: a cluster of your own, such as kind's.")
@@ -193,7 +193,9 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
     }
     if len(planned) > 1:
         names = ", ".join(sorted(str(name).rpartition("/")[2] for name in planned))
-        raise CannotRun(f"the environment has the clusters {names}, and --context names one. Allowed: one cluster.")
+        raise CannotRun(
+            f"the environment has the clusters {names}, and --context names only one. Allowed: one cluster."
+        )
     resources = [resource for stack in folder.stacks() for resource in folder.resources(stack)]
     objects = [resource for resource in resources if is_object(resource["type"])]
     try:
@@ -203,8 +205,8 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
             raise CannotRun(f"context {cluster.context}: the cluster belongs to another sandbox.")
         if marker is None and objects:
             raise CannotRun(
-                f"context {cluster.context}: the cluster lacks the mark of this sandbox, so it is another one or was "
-                f"created again. To begin again, delete {folder.path}."
+                f"context {cluster.context}: the cluster does not have this sandbox's mark, so it is another cluster "
+                f"or was recreated. To start again, delete {folder.path}."
             )
         if marker is None:
             _refuse_used(api, cluster, plans)
@@ -217,8 +219,8 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
         raise CannotRun(str(error)) from error
     if foreign:
         raise CannotRun(
-            f"context {cluster.context}: {', '.join(foreign)} lacks the label {MARK}, so it is not the sandbox's: "
-            "delete or rename it."
+            f"context {cluster.context}: these objects do not have the label {MARK}: {', '.join(foreign)}. "
+            "The sandbox did not create them: delete or rename them."
         )
 
 
@@ -233,8 +235,8 @@ def refuse_objects_without_stack(cluster: UserCluster, folder: SandboxFolder, st
         raise CannotRun(str(error)) from error
     if names:
         raise CannotRun(
-            f"context {cluster.context}: no stack has {', '.join(names)}, and with them Kueue is never uninstalled: "
-            "delete them first."
+            f"context {cluster.context}: these objects of Kueue are in no stack: {', '.join(names)}. "
+            "Delete them first, because they block the uninstallation of Kueue."
         )
 
 

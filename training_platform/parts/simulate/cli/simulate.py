@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PAGES = ("markdown", "html")
 _FORMATS = ("text", "json", *_PAGES)
 _RUNS_FROM_NOW = 50
-_INVENTED_TIMES = "When machines come and go is invented"
+_INVENTED_TIMES = "The times at which machines arrive and leave are invented"
 
 
 @click.command(epilog=example("training-platform simulate october.csv --environment prod"))
@@ -43,7 +43,7 @@ _INVENTED_TIMES = "When machines come and go is invented"
     help="With --now: continue the queues of Kueue's manifests, a file or folder, instead of stack files.",
 )
 @click.option("--changes", type=PATH, metavar="FILE", help="CSV file: when queues are held or jobs change priority.")
-@click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
+@click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines arrive and leave.")
 @click.option("--cluster", metavar="NAME", help="With --now: cluster of the environment; default: the only one.")
 @click.option(
     "--now",
@@ -90,11 +90,11 @@ def simulate(
         if base or changes or machines or plots or output_format in _PAGES:
             fail("--now takes --runs, --seed, and --manifests or --environment and --cluster, and prints text or JSON.")
         if manifests and (environment or cluster or root):
-            fail("--manifests plays no stack files: leave out --environment, --cluster and --root.")
+            fail("--manifests simulates no stack files: leave out --environment, --cluster and --root.")
         queues = _queues_now(manifests, root, environment, cluster)
         _print_waits(trace, queues, range(seed, seed + (runs or _RUNS_FROM_NOW)), output_format)
     if manifests:
-        fail(f"--manifests is for --now; a trace in the queues of manifests: kueue-model {manifests} {trace}")
+        fail(f"--manifests is for --now. To simulate a trace in queues of manifests: kueue-model {manifests} {trace}")
     if cluster:
         fail("--cluster is for --now; a trace names clusters in a column.")
     seeds = range(seed, seed + (runs or 1))
@@ -107,7 +107,7 @@ def simulate(
         for clusters, side_trace in zip(sides, traces, strict=True)
     )
     unusable = traces[0].unusable
-    notes = [f"{unusable} rows of {trace} are unusable and left out."] if unusable else []
+    notes = [f"{unusable} rows of {trace} are unusable and were left out."] if unusable else []
     if machines is None:
         notes.append(f"{_INVENTED_TIMES}; --machines FILE takes your own figures.")
     result = Result(figures, base_figures[0] if base_figures else [], ref=base or "", notes=notes)
@@ -128,7 +128,7 @@ def _queues_now(manifests: Path | None, root: Path | None, environment: str | No
     workspace, name = _environment(folder, environment)
     clusters = {row.name: row for row in _clusters_of(workspace, name, folder)}
     if cluster is None and len(clusters) > 1:
-        fail(f"There are clusters {', '.join(clusters)}: name that of the workloads with --cluster.")
+        fail(f"The environment has clusters {', '.join(clusters)}: choose the workloads' cluster with --cluster.")
     chosen = cluster or next(iter(clusters))
     if chosen not in clusters:
         fail(f"{chosen!r} is not a cluster of {name} with a share: {', '.join(clusters)}.")
@@ -149,8 +149,8 @@ def _print_waits(workloads: Path, queues: Manifests, seeds: Sequence[int], outpu
         if waits.jobs:
             say(section_lines(section(waits), min(line_width(), 120)).rstrip())
         else:
-            say("No waiting job can be played.")
-        for note in (f"{len(seeds)} runs; jobs submitted later are left out.", *waits.notes):
+            say("No waiting job can be simulated.")
+        for note in (f"{len(seeds)} runs; jobs that are submitted later are left out.", *waits.notes):
             say(note)
     sys.exit(1 if any(job.start is None for job in waits.jobs) else 0)
 
@@ -206,11 +206,11 @@ def _sides(folder: Path, environment: str | None, base: str | None) -> list[list
 
 
 @click.command(epilog=example("training-platform recommend october.csv --wishes wishes.yaml > change.diff"))
-@click.argument("trace", type=PATH, help="CSV file of jobs, as simulate takes it.")
+@click.argument("trace", type=PATH, help="CSV file of jobs, in the format for simulate.")
 @click.option("--wishes", type=PATH, metavar="FILE", required=True, help="YAML file: waits, budget, reservations.")
 @click.option("--environment", metavar="STACK", help="Environment whose queues are used; default: the only one.")
-@click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines come and go.")
-@click.option("--runs", type=click.IntRange(1, 100), default=1, help="Runs of each change; their medians count.")
+@click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines arrive and leave.")
+@click.option("--runs", type=click.IntRange(1, 100), default=1, help="Runs of each change; results are their medians.")
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a search.")
 @click.option("--tries", type=click.IntRange(1, 100_000), default=200, help="Most changes to try.")
 @click.option("--today", metavar="DATE", help="Date that checks use for expiry; default: today.")
@@ -260,12 +260,12 @@ def recommend(
     current = recommendation.current
     best = recommendation.best
     for wish in current.undecided:
-        say(f"not decided: {wish}; {trace} has no jobs of {wish.team}, whose shares stay as they are", err=True)
+        say(f"not decided: {wish}; {trace} has no jobs of {wish.team}, whose shares stay unchanged", err=True)
     say(f"best: ${best.usd:,.0f} a day, {current.verdict(best)}", err=True)
-    for sentence in best.differences or ("the stack files as they are",):
+    for sentence in best.differences or ("no change to the stack files",):
         say(f"  {sentence}", err=True)
     each_in = f", each in {runs} runs" if runs > 1 else ""
-    say(f"{recommendation.played} changes were played{each_in}.", err=True)
+    say(f"{recommendation.played} changes were simulated{each_in}.", err=True)
     if output_format == "json":
         document = {
             "played": recommendation.played,

@@ -14,7 +14,7 @@ from training_platform.parts.jobs.cli.runs import RunsOptions, access_options, p
 if TYPE_CHECKING:
     from kueue_model.imports import Imported
 
-trace_app = Commands("trace", help="Make, import and pull traces: the jobs that simulate plays.")
+trace_app = Commands("trace", help="Make, import and pull traces, which list the jobs for simulate.")
 
 
 @trace_app.command("make", epilog=example("training-platform trace make 'vision:8 h100:40:6' > october.csv"))
@@ -55,7 +55,7 @@ def make(kinds: tuple[str, ...], days: int, seed: int) -> None:
 @trace_app.command("import", epilog=example("training-platform trace import slurm sacct.txt --names names.yaml"))
 @click.argument("kind", type=click.Choice(("slurm", "swf", "kueue")), help="Format of the file.")
 @click.argument("file", type=PATH, help="Output of sacct --parsable2, a .swf file, or workloads as JSON.")
-@click.option("--names", type=PATH, metavar="TABLE", help="YAML file: our names of teams and accelerators.")
+@click.option("--names", type=PATH, metavar="TABLE", help="YAML file: our names for the file's teams and accelerators.")
 def import_trace(kind: str, file: Path, names: Path | None) -> None:
     """Convert another scheduler's records of jobs to a trace, and print it as CSV.
 
