@@ -88,7 +88,9 @@ def kueue_model(
     if unusable:
         notes.append(f"Left out of {trace} because unusable: {counted(unusable, 'row')}.")
     if machines is None:
-        notes.append("All machines of the nominal quota are assumed to exist; --machines FILE takes your own figures.")
+        notes.append(
+            "All machines of the nominal quota are assumed to exist; give your own figures in --machines FILE."
+        )
     base = figures[1] if against else []
     result = Result(figures[0], base, ref=str(against or ""), notes=notes, has_resources=True)
     if plots:

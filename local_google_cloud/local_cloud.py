@@ -89,7 +89,7 @@ class LocalCloud(Cloud):
             LOG.error("%s", refusal)  # noqa: TRY400 # one sentence is enough
         except Exception:  # clients need a readable response even if we have a bug
             LOG.exception("%s /%s/%s", verb, service, path)
-            refusal = Refusal(500, "The local cloud failed; its log says where.")
+            refusal = Refusal(500, "The local cloud failed; its log contains the error.")
         self.operations.reload()
         return refusal.code, refusal.body(service)
 

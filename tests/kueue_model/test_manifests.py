@@ -316,7 +316,7 @@ FLAVOR = "resourceGroups.0.flavors.0"
         ),
         ([spoiled("resourceGroups", 5)], "ClusterQueue a: "),
         ([spoiled("fairSharing", {"weight": "x"})], "ClusterQueue a: 'x' is not a quantity"),
-        ([cluster_queue("a"), cluster_queue("a", cohortName="b")], "ClusterQueue a is at"),
+        ([cluster_queue("a"), cluster_queue("a", cohortName="b")], "ClusterQueue a is also at"),
         ([cluster_queue("")], "ClusterQueue has no metadata.name"),
         (
             [cluster_queue("a"), *(
@@ -328,8 +328,8 @@ FLAVOR = "resourceGroups.0.flavors.0"
             [cluster_queue("a"), {"kind": "WorkloadPriorityClass", "apiVersion": API, "metadata": {"name": "p"}}],
             "WorkloadPriorityClass of v1beta2 needs a value for value.",
         ),
-        ([cluster_queue("a", cohortName=["b"])], "spec.cohortName is no string."),
-        ([cluster_queue("a", {5: FLAVORS["x"]})], "spec.resourceGroups[0].flavors[0].name is no string."),
+        ([cluster_queue("a", cohortName=["b"])], "spec.cohortName is not a string."),
+        ([cluster_queue("a", {5: FLAVORS["x"]})], "spec.resourceGroups[0].flavors[0].name is not a string."),
     ],
     ids=range(22),
 )  # fmt: skip

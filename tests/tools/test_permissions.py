@@ -67,12 +67,12 @@ def test_every_wrong_row_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     by_hand = {"compute.networks.insert": {"permissions": ["compute.networks.make"]}, "a.b": {"reason": "none"}}
     monkeypatch.setattr(tool, "BY_HAND", {"methods": by_hand, "roles": ["roles/none"], "agents": {}})
 
-    with pytest.raises(ValueError, match="no role holds") as error:
+    with pytest.raises(ValueError, match="no role has") as error:
         tool.document(*sources(tmp_path, []))
 
     assert str(error.value).splitlines() == [
         "compute.networks.insert: a row in by_hand.yaml needs a reason",
-        "compute.networks.insert: no role holds compute.networks.make",
+        "compute.networks.insert: no role has compute.networks.make",
         "a.b: no operation of operations.yaml calls it",
         "roles/none: IAM has no such role",
     ]

@@ -133,7 +133,7 @@ def _problems(
         yield "a row in by_hand.yaml needs a reason"
     for need in needs:
         if _permission(need).lower() not in spellings:
-            yield f"no role holds {_permission(need)}"
+            yield f"no role has {_permission(need)}"
 
 
 def _by_collection(permissions: Iterable[str]) -> dict[str, str]:

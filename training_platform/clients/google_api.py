@@ -138,12 +138,12 @@ class GoogleApi:
         if any(detail.get("reason") == "SERVICE_DISABLED" for detail in _details(answer)):
             enable = f"gcloud services enable {self._api}.googleapis.com"
             if _LOCAL_CLOUD.match(self._base):
-                enable = "training-platform sandbox up STACK deploys the team's stack there first"
-            message = f"{self._title} is not enabled for the credentials' project: {enable}. It says: {reason}"
+                enable = "deploy the team's stack there first with training-platform sandbox up STACK"
+            message = f"{self._title} is not enabled for the credentials' project: {enable}. Its error: {reason}"
         elif status == 401:
             message = f"{self._title} rejected your credentials; they may have expired. {LOG_IN}"
         else:
-            verb = "denies access" if status == 403 else f"refuses ({status})"
+            verb = "denies access" if status == 403 else f"rejects the request ({status})"
             message = f"{self._title} {verb} in {self._where}: {reason}"
         return GoogleError(message, status, reason)
 

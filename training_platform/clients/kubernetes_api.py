@@ -272,7 +272,7 @@ def _sentences(name: str) -> Iterator[None]:
     except (HTTPError, OSError) as error:
         raise ClusterError(
             f"Cluster {name} cannot be reached: {cause(error)}. Its control plane may be down, or your "
-            "account may lack container.clusters.connect: the cluster answers only at its DNS name."
+            "account may not have container.clusters.connect: the cluster answers only at its DNS name."
         ) from error
     except ValueError as error:
         raise ClusterError(f"Cluster {name} answers with something that is not JSON: {cause(error)}.") from error

@@ -92,7 +92,7 @@ class CloudQuotas(GoogleApi):
         words = "Its error message cannot be read."
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             error = answer.json()["error"]
-            words = f"It says: {' '.join(str(error['message']).split())}"
+            words = f"Its error: {' '.join(str(error['message']).split())}"
             reasons = {str(detail.get("reason")) for detail in error.get("details", ()) if isinstance(detail, dict)}
         if _NO_QUOTA_PROJECT in words:  # it has the reason if an API is not enabled
             message = (
@@ -126,7 +126,7 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
         value = str((entry.get("details") or {}).get("value", "0"))  # the API leaves 0 out
         dimensions = entry.get("dimensions") or {}
         if not _WHOLE.fullmatch(value) or int(value) < -1 or not isinstance(dimensions, dict):
-            raise UserError(f"{path} says {value!r} of {quota_id}, which is not a limit.")
+            raise UserError(f"{path} returns {value!r} for {quota_id}, which is not a limit.")
         rows.append(LimitRow({str(name): str(text) for name, text in dimensions.items()}, int(value)))
     return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), rows=tuple(rows))
 

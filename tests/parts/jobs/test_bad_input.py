@@ -94,7 +94,7 @@ EVERYWHERE = {
     ),
     "a mount in the place of local checkpoints": (
         f"mounts: [{BUCKET.replace('data,', 'data, path: /local-checkpoints,')}]\n{local('size_gib: 1')}", "job-mount",
-        "mounts[0].path", "a path for each",
+        "mounts[0].path", "different paths",
     ),
     "two mounts of a name": (mounted(BUCKET, DATA), "job-model", "mounts[1].name", "each once"),
     "no source": (mounted("{name: data, source: {}}"), "job-model", "mounts[0].source", "one of directory or bucket"),
@@ -110,7 +110,7 @@ EVERYWHERE = {
     ),
     "one path for two": (
         mounted("{name: a, path: /mnt/nfs/data, source: {bucket: checkpoints}}", DATA),
-        "job-mount", "mounts[1]", "a path for each",
+        "job-mount", "mounts[1]", "different paths",
     ),
     "read-only caches": (
         mounted("{name: data, source: {bucket: checkpoints}, read_only: true, caches: true}"),

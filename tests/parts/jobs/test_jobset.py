@@ -551,7 +551,7 @@ LEVELS = "block, subblock, host"
     ("levels", "placement", "expected"),
     [
         ((), "level: block", [("h100 has no topology", None)]),
-        (SLICE_LEVELS, "level: block", [("h100 puts each slice on VMs of one node pool already", None)]),
+        (SLICE_LEVELS, "level: block", [("h100 always puts each slice on VMs of one node pool", None)]),
         (BLOCK_LEVELS, "level: blok", [(f"'blok' is not a level of h100. Allowed: {LEVELS}", "block")]),
         (BLOCK_LEVELS, f"level: {BLOCK_LEVELS[1]}", [(f"is not a level of h100. Allowed: {LEVELS}", "subblock")]),
         (BLOCK_LEVELS, "level: hostname", [("'hostname' is not a level of h100", "host")]),

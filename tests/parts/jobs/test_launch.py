@@ -511,8 +511,8 @@ def empty(src: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (leads_out, "keys of src lead out of it"),
-        (hidden, "notes.txt of src lead out of it, or to a hidden file"),
+        (leads_out, "keys of src link to files outside it"),
+        (hidden, "notes.txt of src link to files outside it or to hidden files"),
         (elsewhere, "src is a link out of the repository"),
         (large, "src has 101 MiB; weights.pt has 101"),
         (empty, "src is not a folder of this repository with files that git does not ignore"),
@@ -691,7 +691,7 @@ def test_an_image_that_is_not_built_is_not_pushed(
     result = build(root, source, "--tag", "1", "--with", "docker")
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "docker build --platform ended with 3" in result.stderr
+    assert "docker build --platform failed with exit code 3" in result.stderr
     assert len(calls.read_text().splitlines()) == 1  # the build
 
 
@@ -704,7 +704,7 @@ def test_the_tag_is_the_commit_and_uncommitted_changes_are_refused(root: Path, s
     assert build(root, source).exit_code == 0
     assert f" --tag {IMAGE}:{commit.stdout.strip()} " in calls.read_text()
     (source / "new").touch()
-    assert "changes that are in no commit" in build(root, source).stderr
+    assert "has uncommitted changes" in build(root, source).stderr
     assert len(calls.read_text().splitlines()) == 3  # the first build, its push and its digest
 
 
@@ -762,4 +762,4 @@ def test_no_source_follows_a_link_out_of_the_repository(new_lab: Lab, source: st
 
     messages = [finding.message for finding in judge(job, "gke", TODAY).findings if finding.rule == "job-source"]
 
-    assert ["lead out of it" in message for message in messages] == [True], messages
+    assert ["link to files outside it" in message for message in messages] == [True], messages

@@ -125,7 +125,7 @@ def test_a_job_that_only_a_pipeline_submits_to_vertex_ai_has_a_note(take: Take, 
     (finding,) = rights_findings(take(HEAD + IMAGE + GPU + VERTEX), "vertex")
 
     assert (finding.rule, finding.severity, finding.path) == ("job-vertex-submission", "note", "vertex")
-    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files of main" in finding.message
+    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files from main" in finding.message
     own_project = VISION.replace("    vertex:\n", "    project: example-own\n    vertex:\n      members_submit: true\n")
     job = take(HEAD + IMAGE + GPU + VERTEX, workspace=read_workspace(new_lab(lab_vision=own_project)))
     assert list(rights_findings(job, "vertex")) == []

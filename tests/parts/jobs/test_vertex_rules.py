@@ -252,8 +252,8 @@ def test_a_charge_is_shown_with_limit_and_headroom(verdict: Judge) -> None:
     headroom = f"{4_000 - 4 * 200:,}"  # the stacks hold 4 VMs of 200 GB at most, those of the persistent resource
     assert rendered.findings == ()
     assert rendered.notes[:-1] == (
-        f"charges {2 * 8} GPUs to {h100} of example-lab; limit 32, {day}; headroom 32 beside the stacks",
-        f"charges {2 * 100} GB to {disks} of example-lab; limit 4,000, {day}; headroom {headroom} beside the stacks",
+        f"charges {2 * 8} GPUs to {h100} of example-lab; limit 32, {day}; headroom 32 left by the stacks",
+        f"charges {2 * 100} GB to {disks} of example-lab; limit 4,000, {day}; headroom {headroom} left by the stacks",
     )
 
 

@@ -241,7 +241,7 @@ def test_now_draws_no_page_and_compares_nothing(tmp_path: Path, more: list[str])
     done = CliRunner().invoke(app, ["simulate", str(tmp_path / "workloads.json"), "--now", *more])
 
     assert done.exit_code == 2
-    assert "--now takes" in done.stderr or "--manifests plays no stack files" in done.stderr
+    assert "--now accepts" in done.stderr or "--manifests simulates no stack files" in done.stderr
 
 
 def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_the_number_of_runs_is_reported_and_whether_they_are_equal(repository: P
 
     assert "median of" not in single
     assert "Each figure is the median of 2 runs, and all runs are equal." in alike
-    assert "Each figure is the median of 3 runs, with minimum and maximum in brackets" in drawn
+    assert "Each figure is the median of 3 runs, with minimum and maximum in parentheses" in drawn
     assert " to " in drawn  # machines on spot arrive at random
 
 

@@ -150,7 +150,7 @@ def test_a_page_is_sent_once_and_a_terminal_is_asked_for_its_code(lab: Lab) -> N
     os.close(ours)
     os.close(theirs)
     assert ran.stderr.count("The code in the message") == 1
-    assert "another code was given" in " ".join(ran.stdout.split())
+    assert "a different code was entered" in " ".join(ran.stdout.split())
     assert "000000x" not in ran.stdout
     assert ran.returncode == 1
     assert not any("vector(1)" in str(record.body) for record in lab.cloud.store.all())

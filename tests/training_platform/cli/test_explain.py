@@ -75,7 +75,7 @@ def test_a_place_shows_the_finding_the_fix_and_the_exemption_of_that_section(sma
 
     assert done.exit_code == 0, done.output
     assert "boot-disk-size: error, rule set disks" in done.stdout
-    assert "To fix it: write 10, or another of what is allowed" in done.stdout
+    assert "To fix it: write 10, or another allowed value" in done.stdout
     assert "path: clusters.us-central1.node_pools.a100.boot_disk.size_gb" in done.stdout
 
 

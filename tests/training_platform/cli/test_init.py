@@ -203,7 +203,7 @@ def test_all_mistakes_are_reported_at_once_and_nothing_is_written(
         ((*TEAM, "--share", "h100=4"),
          ["--share h100-spot=4 must be a multiple of 8, one VM. Nearest: h100-spot=8"]),
         ((*TEAM, "--share", "h100=16"),
-         ["more than teams have left of h100-spot in us-central1: 8. Nearest: h100-spot=8,"]),
+         ["exceeds the unassigned h100-spot in us-central1: 8. Nearest: h100-spot=8,"]),
         ((*TEAM, "--environment", "prod"), ["--environment 'prod' is unknown. Allowed: dev."]),
         (("pool", "dve"), ["ENVIRONMENT 'dve' is unknown. Allowed: dev. Nearest: dev."]),
         (("pool", "dev", "--cluster", "us-central", "--name", "H", "--zone", "us-central1-g"),
@@ -358,7 +358,7 @@ def test_a_new_pool_is_described_and_spot_is_not_chosen_for_production_in_silenc
 
     assert (
         "  node pool tpu-v5e in us-central1: up to 1 VM of ct5lp-hightpu-4t (4 chips) in us-central1-a, spot; teams "
-        "name it tpu-v5e-2x2-spot\n    Google stops spot VMs at any time. For production, see --capacity.\n"
+        "use it as flavor tpu-v5e-2x2-spot\n    Google stops spot VMs at any time. For production, see --capacity.\n"
     ) in created
     assert "node pool l4 in us-central1: up to 2 VMs of g2-standard-96 (16 GPUs) in us-central1-a, on-demand" in added
     assert "tpu-v5e" not in added

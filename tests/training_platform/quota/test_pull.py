@@ -345,7 +345,7 @@ def test_a_refusal_says_what_to_do_and_what_google_said(code: int, reason: str, 
     message = refused(code, body)
 
     assert advice in message
-    assert message.endswith("It says: No way.")
+    assert message.endswith("Its error: No way.")
 
 
 def test_credentials_without_a_quota_project_are_told_how_to_set_one() -> None:

@@ -21,7 +21,7 @@ JOB_LOCAL_CHECKPOINTS = job_rule(
 )
 JOB_RETRY_ON = job_rule(
     "job-retry-on",
-    "Find exit codes that are retried without effect, or never.",
+    "Find retry settings without effect, and an exit code whose retry would repeat an out-of-memory failure.",
 )
 
 
@@ -120,7 +120,7 @@ def _nothing_to_resume_from(job: ResolvedJob) -> Iterator[Draft]:
 
 JOB_IMAGE_TAG = job_rule(
     "job-image-tag",
-    "Find an image of a job with a tag that moves, so each start may run another program.",
+    "Find a job's image with a moving tag, so each start may run another program.",
     severity="warning",
 )
 
@@ -158,7 +158,7 @@ def _sweep(job: ResolvedJob) -> Iterator[Draft]:
     size = job.spec.sweep.size
     message = f"starts {size:,} runs, each on its own machines"
     if size > LARGE_SWEEP:
-        allowed = f"up to {LARGE_SWEEP} without a warning; method: random on Vertex AI tries some of them"
+        allowed = f"up to {LARGE_SWEEP} without a warning; on Vertex AI, method: random tries only some combinations"
         yield finding(job, ("sweep",), message, rule=JOB_SWEEP, severity="warning", allowed=allowed)
     else:
         yield finding(job, ("sweep",), message, rule=JOB_SWEEP, severity="note")
@@ -217,7 +217,7 @@ def _shared_memory(job: ResolvedJob) -> Iterator[Draft]:
     size = job.spec.shared_memory_gib
     memory = job.spec.memory_gib
     if size and memory and size > memory:
-        message = f"is {size} GiB, and counts as a part of the memory, which is {memory} GiB"
+        message = f"is {size} GiB, but it is part of the memory, which is {memory} GiB"
         allowed = f"at most {memory}"
         yield finding(job, ("shared_memory_gib",), message, rule=JOB_MEMORY, allowed=allowed, nearest=memory)
     if size == 0 and job.spec.data_loaders:

@@ -211,7 +211,7 @@ def _queue_note(job: GkeJob) -> str:
 def _run_note(job: GkeJob) -> str:
     if job.run_hours is None:
         return "runs without a time limit (max_run_hours)"
-    return f"runs for at most {counted(job.run_hours, 'hour')} (max_run_hours, its own or the default of its place)"
+    return f"runs for at most {counted(job.run_hours, 'hour')} (max_run_hours of the job, or the default)"
 
 
 def _timeout_note(target: VertexTarget) -> str:

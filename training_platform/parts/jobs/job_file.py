@@ -37,7 +37,7 @@ JOB_YAML = job_rule(
 )
 JOB_NAME_RULE = job_rule(
     "job-name",
-    "Find a job whose name, or that of a run or pod, Kubernetes or Vertex AI would refuse.",
+    "Find a name of a job, run or pod that Kubernetes or Vertex AI would refuse.",
 )
 _ADDRESS = re.compile(r"gs://(?P<bucket>[^/']*)")
 JOB_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -233,4 +233,4 @@ def without_credential(draft: Draft, names: Collection[str]) -> Draft:
 
 
 def _one_of(names: Collection[str]) -> str:
-    return f", one of {enumeration(names)}" if names else ", once the team's stack file has it under secrets"
+    return f", one of {enumeration(names)}" if names else ", after it is added under secrets in the team's stack file"

@@ -101,7 +101,7 @@ class PythonSource(Consistent):
     )
     module: Module | None = Field(default=None, description="package: module to run.", examples=["finetune.train"])
     requirements: tuple[str, ...] = Field(
-        default=(), description="file: packages that pip installs; a package declares its own."
+        default=(), description="With file: packages that pip installs. A package declares its own requirements."
     )
     image: AnyImage | None = Field(
         default=None,
@@ -126,7 +126,7 @@ class PythonSource(Consistent):
         if not self.file and self.requirements:
             yield Problem(
                 ("requirements",),
-                "is for a file: a package declares its own requirements, and with a folder the image has them",
+                "is for a file: a package declares its own requirements, and for a folder the image must contain them",
                 allowed="none",
             )
 
@@ -177,7 +177,7 @@ class LocalCheckpoints(Section):
         default=3,
         ge=0,
         le=100,
-        description="Restarts of a failed program in its container, where its checkpoints are, before the whole job "
+        description="Restarts of a failed program in its container, which has the checkpoints, before the whole job "
         "restarts.",
     )
 
@@ -234,7 +234,7 @@ class Sweep(Consistent):
         default="grid", description="grid: every combination. random, bayesian: a search, only on Vertex AI."
     )
     metric: str | None = Field(
-        default=None, min_length=1, description="Metric that trials report (examples/jobs/tune); Vertex AI needs it."
+        default=None, min_length=1, description="Metric that trials report (examples/jobs/tune); required on Vertex AI."
     )
     goal: Literal["maximize", "minimize"] = Field(
         default="maximize", description="Whether a larger or a smaller metric is better."
@@ -322,7 +322,8 @@ class GkeTarget(Consistent):
     gpus: int | None = Field(
         default=None,
         ge=1,
-        description="GPU: GPUs of each VM, if not all; other jobs may use the others. nodes is then 1 by default.",
+        description="GPU: number of GPUs on each VM, if not all; other jobs may use the others. nodes is then 1 by "
+        "default.",
     )
     priority: Name | None = Field(default=None, description="One of the environment's priorities; default: 0.")
     max_run_hours: int | None = Field(
@@ -376,7 +377,7 @@ class GkeTarget(Consistent):
             yield Problem((), "has no number of pods", allowed="nodes", nearest="nodes: 1")
         elif not self.pool and (self.slices is None) == (self.nodes is None):
             subject = "neither slices nor nodes is" if self.slices is None else "slices and nodes are both"
-            yield Problem((), f"{subject} given", allowed="slices for a flavor of TPUs, nodes for one of GPUs")
+            yield Problem((), f"{subject} given", allowed="slices for a flavor of TPUs, nodes for a flavor of GPUs")
 
 
 INT32 = 2**31 - 1
@@ -532,8 +533,7 @@ class Job(Consistent):
     cpu: int | None = Field(
         default=None,
         ge=1,
-        description="vCPUs that the job needs on each VM; default: all free vCPUs, or on a part of a VM those for "
-        "its GPUs.",
+        description="vCPUs that the job needs on each VM; default: all free vCPUs, or the part for its GPUs.",
     )
     memory_gib: int | None = Field(
         default=None,
@@ -557,20 +557,20 @@ class Job(Consistent):
         default=0,
         ge=0,
         le=1024,
-        description="Processes on each VM that load data and pass it through /dev/shm; DATA_LOADERS has the number.",
+        description="Processes on each VM that load data and pass it through /dev/shm; DATA_LOADERS is their number.",
     )
     mounts: tuple[Mount, ...] = Field(default=(), description="Directories, buckets and data sets to mount.")
     local_checkpoints: LocalCheckpoints | None = Field(
         default=None,
-        description="GKE: a folder on each VM for frequent checkpoints; LOCAL_CHECKPOINT_DIR has its path.",
+        description="GKE: a folder on each VM for frequent checkpoints; LOCAL_CHECKPOINT_DIR contains its path.",
     )
     retries: int = Field(
         default=3,
         ge=0,
         le=INT32,
-        description="Restarts of the whole job after failures; interruptions do not count. On Vertex AI, 0 means none, "
-        "and any other value means the service's own number. When one VM of several is interrupted, programs on the "
-        "others may fail first, which counts: 0 suits one VM.",
+        description="Restarts of the whole job after failures; interruptions do not count. On Vertex AI, 0 disables "
+        "restarts, and any other value selects the service's own number. If one of several VMs is interrupted, "
+        "programs on the others may fail first, which counts as a failure: set 0 only for one VM.",
     )
     retry_on: tuple[Annotated[int, Field(ge=1, le=255)], ...] = Field(
         default=(),
@@ -616,7 +616,7 @@ class Job(Consistent):
         if self.source and not self.source.folder and self.command:
             yield Problem(("command",), "conflicts with source, which has the program", allowed="only args")
         for name in self.secrets.keys() & self.env.keys():
-            yield Problem(("secrets", name), "is a variable of env too", allowed="one of the two")
+            yield Problem(("secrets", name), "is also a variable of env", allowed="one of the two")
         names = [mount.name for mount in self.mounts]
         for index, name in enumerate(names):
             if name in names[:index]:

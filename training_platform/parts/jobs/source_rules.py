@@ -76,9 +76,7 @@ def _links(job: ResolvedJob, source: PythonSource) -> Iterator[Draft]:
     leading = [file for file in files if not goes_along(file.resolve(), top)]
     if leading:
         names = enumeration([file.relative_to(folder).as_posix() for file in leading])
-        message = (
-            f"{names} of {name} link to files outside it or to hidden files: a run would have files that nobody listed"
-        )
+        message = f"{names} of {name} link to files outside it or to hidden files: a run would include unlisted files"
         yield finding(job, ("source", field), message, rule=JOB_SOURCE, allowed="files, and links inside the folder")
 
 

@@ -21,7 +21,7 @@ _OF_THE_IMAGE = frozenset({
 
 JOB_MOUNT = job_rule(
     "job-mount",
-    "Find mounts that exclude each other: two at one path, caches that are read-only or kept twice.",
+    "Find conflicting mounts: two at the same path, read-only caches, or caches on two mounts.",
 )
 
 
@@ -32,8 +32,8 @@ def mount_findings(job: ResolvedJob) -> Iterator[Draft]:
     for index, mount in enumerate(job.spec.mounts):
         path = mount_path(job, mount)
         if path in taken:
-            message = f"{path} is the path of mount {taken[path]} too"
-            yield finding(job, ("mounts", index), message, rule=JOB_MOUNT, allowed="a path for each")
+            message = f"{path} is also the path of mount {taken[path]}"
+            yield finding(job, ("mounts", index), message, rule=JOB_MOUNT, allowed="different paths")
         taken.setdefault(path, mount.name)
         if path in _OF_THE_IMAGE:
             message = f"hides {path} of the image, and with it the image's programs"
@@ -52,7 +52,7 @@ def mount_findings(job: ResolvedJob) -> Iterator[Draft]:
 
 JOB_DATA_SET = job_rule(
     "job-data-set",
-    "Find a data set that cannot be mounted where the job runs, or is not filled yet.",
+    "Find a data set that cannot be mounted at the job's place, or is not filled yet.",
 )
 JOB_DATA_SET_REGION = job_rule(
     "job-data-set-region",
@@ -111,7 +111,7 @@ USD_BETWEEN_REGIONS = 0.02
 
 JOB_BUCKET_REGION = job_rule(
     "job-bucket-region",
-    "Find a bucket of another region than the job's, whose traffic is charged.",
+    "Find a bucket in another region than the job: traffic between regions is charged.",
     severity="warning",
     refused_by="nobody: the traffic is charged",
 )

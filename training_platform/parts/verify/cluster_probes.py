@@ -29,7 +29,7 @@ def cluster_answers(platform: Platform) -> Iterator[Answer]:
     for match in platform.existing(resource_types.CLUSTER):
         name = short_name(match.path)
         if match.path not in platform.clusters:
-            yield undecided(f"{name} was not asked", "the kubeconfig has no context for it")
+            yield undecided(f"{name} was not contacted", "the kubeconfig has no context for it")
             continue
         try:
             kinds = platform.clusters[match.path].kinds("v1")

@@ -270,7 +270,7 @@ def monitoring_page(platform: Platform) -> Iterator[Answer]:
         yield refuted("no alert opened for a condition that is always true", policy)
         return
     yield proven("an alert opens for a condition that is always true", f"at {alert.get('openTime')}")
-    says = f"the alert reached one of {len(channels)} addresses"
+    says = f"the alert reached at least one of {len(channels)} addresses"
     if platform.confirm is None:
         yield undecided(f"{says}: nobody was asked for the code in its message", "there is no terminal")
         return
@@ -278,9 +278,9 @@ def monitoring_page(platform: Platform) -> Iterator[Answer]:
     if reply == code:
         yield proven(says, "somebody read its code")
     elif reply:
-        yield refuted(f"{says}: its code was not read", "another code was given")
+        yield refuted(f"{says}: its code was not read", "a different code was entered")
     else:
-        yield refuted(f"{says}: its code was not read", "none was given")
+        yield refuted(f"{says}: its code was not read", "no code was entered")
 
 
 def _create_firing_policy(platform: Platform, channels: Sequence[str], code: str) -> str:

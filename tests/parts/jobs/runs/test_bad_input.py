@@ -56,7 +56,7 @@ def without_queue(lab: Lab) -> None:
         (refusing("*", "", 401), "Cluster gpus rejected your credentials: they have expired"),
         (refusing("*", "", 403, "jobsets is forbidden"), "Cluster gpus denies access: jobsets is forbidden"),
         (refusing("*", "", 200, ""), "Cluster gpus answers with something that is not JSON"),
-        (refusing("*", "", 503, "etcd is away"), "Cluster gpus refuses (503): etcd is away"),
+        (refusing("*", "", 503, "etcd is away"), "Cluster gpus rejects the request (503): etcd is away"),
     ],
 )
 @pytest.mark.parametrize("command", ["submit", *FOLLOWING])
@@ -72,9 +72,12 @@ def test_an_unreachable_cluster_gives_one_sentence(
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [
-        (without_queue, "Cluster gpus has no LocalQueue vision in namespace vision: the job would wait there for ever"),
+        (without_queue, "Cluster gpus has no LocalQueue vision in namespace vision: the job would wait there forever"),
         (refusing("POST", "jobsets", 409), "Cluster gpus has a run train-x already; leave --run out for a new name."),
-        (refusing("POST", "jobsets", 422, "denied by a webhook"), "Cluster gpus refuses (422): denied by a webhook"),
+        (
+            refusing("POST", "jobsets", 422, "denied by a webhook"),
+            "Cluster gpus rejects the request (422): denied by a webhook",
+        ),
     ],
 )
 def test_a_failed_submission_leaves_nothing(broken: Callable[[Lab], None], sentence: str, lab: Lab) -> None:
@@ -243,7 +246,7 @@ def test_a_run_is_found_where_its_file_pointed_when_it_was_submitted(lab: Lab) -
 def test_a_run_of_a_deleted_file_is_found_by_its_team(lab: Lab) -> None:
     (lab.root / "jobs" / "vision" / "train.yaml").unlink()
 
-    one_sentence(lab("status"), "--team looks in all places of a team")
+    one_sentence(lab("status"), "--team searches all places of a team")
     result = lab("status", "--team", "vision", "--format", "json")
     assert [row["name"] for row in json.loads(result.stdout)] == [RUN]
 
@@ -298,7 +301,7 @@ def refuse_everything(cloud: vertex_cloud.Cloud, monkeypatch: pytest.MonkeyPatch
     ("code", "verbs", "sentence"),
     [
         (401, ("GET", "POST"), "Vertex AI rejected your credentials; they may have expired. Log in"),
-        (503, ("POST",), "Vertex AI refuses (503) in projects/"),
+        (503, ("POST",), "Vertex AI rejects the request (503) in projects/"),
     ],
 )
 def test_an_unreachable_vertex_ai_gives_one_sentence(

@@ -182,7 +182,7 @@ def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Com
 
 STOCKOUT = "stockout=a3-highgpu-8g"
 ON_DEMAND = "capacity: flex-start, max_wait: 6h"
-OTHERS = "the machine is in "
+OTHERS = "Vertex AI also offers the machine in "
 MODEL = "pipeline: {model: {name: a, image: 'registry.example.com/serve:1'}}"
 PIPELINE = JOB.replace(ON_DEMAND, f"{ON_DEMAND}, {MODEL}")
 
@@ -222,7 +222,7 @@ def test_a_stock_out_of_attached_gpus_names_them_and_no_flex_start(job: Command,
     explanation = job("why", run).stdout
 
     assert (
-        "us-central1 has no n1-standard-8 with 2 t4 left. No flex-start for this machine; "
+        "us-central1 has no n1-standard-8 with 2 t4 left. Vertex AI does not offer flex-start for this machine; "
         "Vertex AI also offers the machine in " in explanation
     )
     assert "europe-west4" in explanation

@@ -140,7 +140,7 @@ def test_a_missing_deployment_gives_one_sentence_and_nothing_is_submitted(
     result = job("submit", str(file))
 
     assert (result.exit_code, created(cloud)) == (2, [])
-    assert "Filestore refuses (404)" in result.output or "There is no TensorBoard" in result.output
+    assert "Filestore rejects the request (404)" in result.output or "There is no TensorBoard" in result.output
 
 
 def test_addresses_that_the_environment_exports_need_no_role(root: Path) -> None:

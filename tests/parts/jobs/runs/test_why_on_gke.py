@@ -276,7 +276,7 @@ def test_a_run_that_no_single_vm_has_room_for_learns_how_kueue_counts(
 
     lines = explanation(workload=ADMITTED, events=events, **seen)
 
-    sentence = "No VM has 8 nvidia.com/gpu free, and no VM is added. Kueue counts a100-40 over all VMs"
+    sentence = "No VM has 8 nvidia.com/gpu free, and no VM is added. Kueue counts a100-40 for all VMs"
     assert [line.startswith(sentence) for line in lines].count(True) == explained
 
 

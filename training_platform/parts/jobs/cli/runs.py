@@ -179,7 +179,9 @@ def _one_word(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
     for value in values:
         if _SEVERAL_WORDS.match(value):
             words = " ".join(f"--args={word}" for word in value.split())
-            raise click.BadParameter(f"{value!r} is one argument with spaces, which no shell splits. Nearest: {words}")
+            raise click.BadParameter(
+                f"{value!r} is a single argument with spaces, and no shell splits it. Nearest: {words}"
+            )
     return values
 
 
@@ -226,7 +228,7 @@ def submit(file: Path, target: TargetName | None, wherever: float | None, **chos
     dry run. Exit code 1: the job has errors. 2: it could not be submitted.
     """
     if wherever is not None and target:
-        fail("--wherever tries every place of the job, so it takes no --target.")
+        fail("--wherever tries every place of the job, so it cannot be combined with --target.")
     options = RunsOptions(**chosen)
     if wherever is None:
         _submit_and_print(file, target, options)
@@ -346,7 +348,7 @@ def _submit_wherever(file: Path, options: RunsOptions, minutes: float) -> None:
     from training_platform.parts.jobs.runs.watching import wait, why_gke, why_vertex
 
     if options.run:
-        fail("--wherever gives each try a new name, so it takes no --run.")
+        fail("--wherever gives each try a new name, so it cannot be combined with --run.")
     prepare_run = _preparation(file, options)
     waited: list[tuple[TargetName, int]] = []
     for target, index in _tries(file, options.folder()):

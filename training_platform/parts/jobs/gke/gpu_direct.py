@@ -56,9 +56,7 @@ def nccl_findings(job: GkeJob) -> Iterator[Draft]:
     for name, value in job.spec.env.items():
         setting = direct.variables.get(name)
         if setting != value and (setting is not None or name in _AWAY_FROM_FABRIC):
-            message = (
-                "hides the platform's setting for GPUDirect: VMs may talk over the ordinary network, many times slower"
-            )
+            message = "hides the platform's setting for GPUDirect: VMs may use the ordinary, many times slower network"
             nearest = f"{name}: {setting}" if setting else None
             yield finding(job, ("env", name), message, rule=JOB_NCCL, allowed="the variable left out", nearest=nearest)
 

@@ -14,7 +14,7 @@ from training_platform.parts.jobs.job_rules import gke_rule
 
 JOB_FLAVOR_NETWORKS = gke_rule(
     "job-flavor-networks",
-    "Find pools of a flavor that a job over several VMs cannot use, since it needs networks between GPUs.",
+    "Find pools of a flavor that a job on several VMs cannot use, because it needs networks between GPUs.",
     severity="warning",
 )
 JOB_HOST_NETWORK = gke_rule(

@@ -82,7 +82,7 @@ def _image(job: GkeJob) -> Iterator[Draft]:
 
 JOB_RUN_TIME = gke_rule(
     "job-run-time",
-    "Find a run longer than its queued or flex-start VMs live.",
+    "Find a run that is longer than the lifetime of its queued or flex-start VMs.",
 )
 
 
@@ -140,12 +140,12 @@ def _tensorboard(job: GkeJob) -> Iterator[Draft]:
 SPOT_SECONDS = 25  # Source: GKE docs, spot VMs, graceful termination of pods that are not system pods, read 2026-11
 JOB_GRACE = gke_rule(
     "job-grace",
-    "Find a longer grace period than spot VMs give.",
+    "Find a grace period that is longer than spot VMs allow.",
     severity="warning",
 )
 JOB_GRACE_REFUSED = gke_rule(
     "job-grace-refused",
-    "Find a longer grace period than the environment's max_grace_seconds.",
+    "Find a grace period that is longer than the environment's max_grace_seconds.",
 )
 
 
@@ -159,7 +159,7 @@ def _grace(job: GkeJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=JOB_GRACE, allowed=allowed, nearest=SPOT_SECONDS)
     max_seconds = job.environment.max_grace_seconds
     if seconds > max_seconds:
-        message = f"is {seconds}, and the cluster refuses pods that take longer than max_grace_seconds"
+        message = f"is {seconds}, and the cluster refuses pods with more than max_grace_seconds"
         yield finding(job, path, message, rule=JOB_GRACE_REFUSED, allowed=f"at most {max_seconds}", nearest=max_seconds)
 
 
@@ -185,7 +185,7 @@ def _sweep(job: GkeJob) -> Iterator[Draft]:
             yield finding(job, ("sweep",), message, rule=JOB_SWEEP, severity="note")
     if job.spec.vertex is None:
         for field in unused:
-            message = "has no effect on GKE, which runs every combination as the queue admits it"
+            message = "has no effect on GKE, where the queue decides how many runs start"
             yield finding(job, ("sweep", field), message, rule=JOB_SWEEP, severity="warning", allowed="no such field")
 
 

@@ -28,7 +28,7 @@ def size_findings(job: GkeJob) -> Iterator[Draft]:
 
 JOB_COUNT = gke_rule(
     "job-count",
-    "Find a number of slices for a flavor that is counted in nodes, or the reverse.",
+    "Find slices for a flavor that needs nodes, or nodes for a flavor that needs slices.",
 )
 
 
@@ -39,11 +39,11 @@ def wrong_count(job: GkeJob) -> Iterator[Draft]:
         return
     if job.is_tpu:
         hosts = job.pool.hosts
-        message = f"{job.flavor.name} is counted in slices, each of {hosts} VMs"
+        message = f"a job on {job.flavor.name} sets slices, each of {hosts} VMs"
         nearest = f"slices: {math.ceil(job.nodes / hosts)}"
         yield finding(job, ("gke", "nodes"), message, rule=JOB_COUNT, allowed="slices", nearest=nearest)
     else:
-        message = f"{job.flavor.name} is counted in nodes"
+        message = f"a job on {job.flavor.name} sets nodes"
         yield finding(job, ("gke", "slices"), message, rule=JOB_COUNT, allowed="nodes", nearest="nodes")
 
 
@@ -213,7 +213,7 @@ JOB_MULTISLICE = gke_rule(
 )
 JOB_SLICES_FROM_ZERO = gke_rule(
     "job-slices-from-zero",
-    "Find more slices than the pools always keep: some autoscalers wait forever.",
+    "Find more slices than the pools always keep running: some autoscalers never add the missing slices.",
     severity="warning",
 )
 
@@ -231,7 +231,7 @@ def _multislice(job: GkeJob) -> Iterator[Draft]:
     if job.pool.multi_host and job.slices > running:
         message = (
             f"needs {job.slices:,} slices, and {job.flavor.name} always has {running:,}: some autoscaler versions "
-            "are reported never to add a slice for a Job that needs a whole one"
+            "reportedly never add a slice for a Job that needs a whole slice"
         )
         allowed = f"min_slices that add up to {job.slices:,} in the flavor's pools"
         if running:

@@ -71,8 +71,8 @@ def _local_checkpoints(job: GkeJob) -> Iterator[Draft]:
         return
     for index, mount in enumerate(job.spec.mounts):
         if mount.path == LOCAL_CHECKPOINTS_PATH:
-            message = f"{mount.path} is the path of local_checkpoints too"
-            yield finding(job, ("mounts", index, "path"), message, rule=JOB_MOUNT, allowed="a path for each")
+            message = f"{mount.path} is also the path of local_checkpoints"
+            yield finding(job, ("mounts", index, "path"), message, rule=JOB_MOUNT, allowed="different paths")
     without_ssd = [pool.name for pool in job.flavor.pools if not local_ssds(pool)]
     if local.medium == "ssd" and without_ssd:
         names = enumeration(without_ssd)
@@ -125,7 +125,7 @@ def _directories(job: GkeJob) -> Iterator[Draft]:
 
 JOB_PLACEMENT = gke_rule(
     "job-placement",
-    "Find a placement that the flavor's topology does not have, or that could never hold all VMs.",
+    "Find a placement that the flavor's topology does not have, or that is too small for all VMs.",
 )
 
 
@@ -138,7 +138,7 @@ def _placement(job: GkeJob) -> Iterator[Draft]:
     if chosen is None:
         return
     if not levels and job.flavor.topology_levels:
-        message = f"{job.flavor.name} puts each slice on VMs of one node pool already"
+        message = f"{job.flavor.name} always puts each slice on VMs of one node pool"
         yield finding(job, ("gke", "placement"), message, rule=rule, allowed="the field left out")
     elif not levels:
         message = f"{job.flavor.name} has no topology"
@@ -158,7 +158,7 @@ def _placement(job: GkeJob) -> Iterator[Draft]:
 
 JOB_FILE_CACHE = gke_rule(
     "job-file-cache",
-    "Find caches of buckets that are larger than the disk of the VM, or than the job's part of it.",
+    "Find bucket caches that are larger than the VM's disk, or than the job's part of the disk.",
 )
 
 

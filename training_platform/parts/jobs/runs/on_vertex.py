@@ -112,7 +112,7 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
     machine = _machine(body)
     resource = job_spec(dict(body)).get("persistentResourceId")
     if run.started:
-        yield f"{run.name} ran since {run.started}, lost its VMs, and waits for new ones to start again."
+        yield f"{run.name} started at {run.started}, lost its VMs, and waits for new ones to start again."
     else:
         yield f"{run.name} is {_phase(body)} in {run.place} since {run.created}: Vertex AI has not started it."
     if _phase(body) == "QUEUED":
@@ -148,7 +148,7 @@ def _failed(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
             f"did not have it. Set a longer max_wait{_elsewhere(support, run.place)}."
         )
     elif code == _EXHAUSTED:
-        waits = "No flex-start for this machine"
+        waits = "Vertex AI does not offer flex-start for this machine"
         if support and support.flex_start:
             waits = "A job with capacity: flex-start waits for the machine"
         yield f"{run.place} has no {machine} left. {waits}{_elsewhere(support, run.place)}."

@@ -187,7 +187,9 @@ def _unchecked(run: Run, seen: Seen) -> Iterator[str]:
                 break
         else:
             message = words(request, "Provisioned") or words(request, "Accepted")
-            yield f"ProvisioningRequest {name} is not taken yet" + (f": {quoted(message)}." if message else ".")
+            yield f"ProvisioningRequest {name} has not been processed yet" + (
+                f": {quoted(message)}." if message else "."
+            )
     if seen.requests:
         yield "GKE creates all VMs of the run together, when the zone has them; that time cannot be predicted."
 
@@ -227,8 +229,8 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
         yield f"The autoscaler reports: {quoted(str(event.get('message') or event['reason']))}."
     if set(scaling) == {"NotTriggerScaleUp"} and any(f"Insufficient {seen.resource}" in text for text in counts):
         yield (
-            f"No VM has {seen.unit} {seen.resource} free, and no VM is added. Kueue counts {seen.flavor} over all VMs, "
-            "so runs on parts of VMs can leave too few free on each VM: the run waits until enough other runs end."
+            f"No VM has {seen.unit} {seen.resource} free, and no VM is added. Kueue counts {seen.flavor} for all VMs "
+            "together, so runs on parts of VMs can leave too few free on each VM: it waits until enough other runs end."
         )
     if any(_FOLLOWERS in str(event.get("message")) for event in seen.events):
         yield "JobSet creates the other pods of a slice once the slice's first pod has a node: see why that pod waits."

@@ -65,7 +65,7 @@ JOB_VERTEX_TIMEOUT = vertex_rule(
 )
 JOB_VERTEX_WAIT = vertex_rule(
     "job-vertex-wait",
-    "Find a maximum wait without flex-start, the only provisioning model that waits.",
+    "Find a maximum wait without flex-start: other provisioning models do not wait for VMs.",
 )
 
 

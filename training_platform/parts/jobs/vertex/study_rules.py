@@ -68,7 +68,7 @@ def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Draft]:
             ("sweep", "metric"),
             f"{sweep.metric!r} has blanks",
             rule=JOB_VERTEX_METRIC,
-            allowed="a name without blanks",
+            allowed="a name without spaces",
             nearest="_".join(sweep.metric.split()),
         )
     if sweep.parallel > sweep.size:

@@ -215,6 +215,6 @@ def quota_notes(job: ResolvedJob, charged: list[JobCharge], snapshots: Snapshots
     for charge in charged:
         line = charge.line
         limit = "not known" if line.limit is None else f"{shown(line.limit)}{taken}"
-        headroom = "not known" if charge.headroom is None else f"{shown(charge.headroom)} beside the stacks"
+        headroom = "not known" if charge.headroom is None else f"{shown(charge.headroom)} left by the stacks"
         amount = f"charges {shown(charge.amount)} {line.unit} to {line.key} of {line.key.project}"
         yield f"{amount}; limit {limit}; headroom {headroom}"

@@ -88,7 +88,9 @@ def simulate(
 
     if now:
         if base or changes or machines or plots or output_format in _PAGES:
-            fail("--now takes --runs, --seed, and --manifests or --environment and --cluster, and prints text or JSON.")
+            fail(
+                "--now accepts --runs, --seed, and --manifests or --environment and --cluster; it prints text or JSON."
+            )
         if manifests and (environment or cluster or root):
             fail("--manifests simulates no stack files: leave out --environment, --cluster and --root.")
         queues = _queues_now(manifests, root, environment, cluster)
@@ -109,7 +111,7 @@ def simulate(
     unusable = traces[0].unusable
     notes = [f"{unusable} rows of {trace} are unusable and were left out."] if unusable else []
     if machines is None:
-        notes.append(f"{_INVENTED_TIMES}; --machines FILE takes your own figures.")
+        notes.append(f"{_INVENTED_TIMES}; give your own in --machines FILE.")
     result = Result(figures, base_figures[0] if base_figures else [], ref=base or "", notes=notes)
     if plots:
         write_plots(result, plots)
