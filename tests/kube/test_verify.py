@@ -409,7 +409,7 @@ def let_in(site: Site) -> Fault:
 
 def without_policy(site: Site) -> Fault:
     """Take the policy of jobs out of force."""
-    rows = (write for write in writes("vision", "vision") if write.way == "say that Kueue admitted it")
+    rows = (write for write in writes("vision", "vision") if write.way == "claim that Kueue admitted it")
     body = next(rows).body
     return gone(site, JOB_POLICY, lambda: Server(site.http).ask("Job", body, MEMBER) == "")
 
@@ -455,7 +455,7 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         "a job of priority high is admitted before others",
     ),
     "a role beyond the team": ("tenancy-rights", let_in, "a member may list pods in nlp"),
-    "a policy out of force": ("tenancy-writes", without_policy, "a member may say that Kueue admitted it"),
+    "a policy out of force": ("tenancy-writes", without_policy, "a member may claim that Kueue admitted it"),
 }
 
 

@@ -38,7 +38,7 @@ def test_what_goes_on_is_never_destroyed(repository: Path) -> None:
     code, lines = run(repository, "retire", "dev")
 
     assert code == 0
-    assert lines == ["== what stays", "nothing: no stack of dev is marked as retired and keeps anything"]
+    assert lines == ["== what is kept", "nothing: no retired stack of dev keeps anything"]
 
 
 def test_before_the_day_of_a_stack_it_says_which_day_that_is(repository: Path) -> None:
@@ -47,7 +47,7 @@ def test_before_the_day_of_a_stack_it_says_which_day_that_is(repository: Path) -
     code, lines = run(repository, "retire", "dev")
 
     assert code == 0
-    assert lines == ["== what stays", "dev-nlp ends on 2026-11-22; nothing of it is destroyed before that date"]
+    assert lines == ["== what is kept", "dev-nlp ends on 2026-11-22; nothing of it is destroyed before that date"]
 
 
 def test_a_deployment_leaves_a_stack_alone_that_has_ended(ended: Path) -> None:

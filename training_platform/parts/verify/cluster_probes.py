@@ -62,7 +62,7 @@ def cluster_objects(platform: Platform) -> Iterator[Answer]:
         else:
             same_objects[cluster] += 1
     for cluster, number in same_objects.items():
-        yield proven(f"{short_name(cluster)} has the planned objects", f"{number} objects, field by field")
+        yield proven(f"{short_name(cluster)} has the planned objects", f"{number} objects, compared field by field")
 
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:

@@ -222,7 +222,7 @@ def monitoring_series(platform: Platform) -> Iterator[Answer]:
             yield refuted(f"no series of {source} arrived within a day", ", ".join(sorted(missing[source])))
             continue
         for selector in sorted(missing[source]):
-            yield undecided(f"no series of {selector} arrived within a day; it may come with the first event", source)
+            yield undecided(f"no series of {selector} arrived within a day; it may appear with the first event", source)
         yield proven(f"{len(arrived[source])} metrics of {source} arrive", ", ".join(sorted(arrived[source])))
 
 

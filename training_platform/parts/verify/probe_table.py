@@ -54,7 +54,7 @@ _TABLE: Final = (
     Probe(
         name="network-egress",
         stage="network",
-        proves="Pods of a team resolve names, reach Google's APIs, and nothing else.",
+        proves="Pods of a team resolve names, and reach Google's APIs but nothing else.",
         answers=pod_probes.network_egress,
         roles=["container.admin"],
         after=["cluster-answers"],

@@ -175,7 +175,7 @@ def test_a_sandbox_keeps_its_cluster_and_no_other_one(folder: SandboxFolder, tmp
     chosen = kept(folder, file)
 
     assert chosen_cluster(folder, None, None) == chosen == chosen_cluster(folder, file, "kind-lab")
-    with pytest.raises(CannotRun, match="this sandbox is in context kind-lab"):
+    with pytest.raises(CannotRun, match="this sandbox uses context kind-lab"):
         chosen_cluster(folder, file, "kind-other")
     assert (folder.path / "cluster-kubeconfig.json").stat().st_mode & 0o077 == 0
 
@@ -287,7 +287,7 @@ def test_a_cluster_with_kueue_and_without_the_mark_is_refused(claimed: Claim) ->
 def test_a_cluster_with_a_namespace_of_the_plan_and_without_the_mark_is_refused(namespace: str, claimed: Claim) -> None:
     api = StubApi(("namespaces", "", namespace, None))
 
-    with pytest.raises(CannotRun, match=f"has a namespace {namespace}, which a stack creates"):
+    with pytest.raises(CannotRun, match=f"already has namespace {namespace}, which a stack would create"):
         claimed(api)
     assert ("configmaps", "default", MARKER) not in api.objects
 

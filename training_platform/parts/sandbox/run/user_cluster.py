@@ -86,7 +86,7 @@ def chosen_cluster(folder: SandboxFolder, kubeconfig: Path | None, context: str 
         name = chosen["context"]
         mark = chosen["mark"]
         if kubeconfig is not None and (kubeconfig.resolve(), context) != (file, name):
-            raise CannotRun(f"this sandbox is in context {name} of {file}: use another --workspace for {context}.")
+            raise CannotRun(f"this sandbox uses context {name} of {file}: use another --workspace for {context}.")
     elif kubeconfig is None or context is None:
         return None
     elif folder.stacks():
@@ -271,7 +271,8 @@ def _refuse_used(api: ClusterApi, cluster: UserCluster, plans: Iterable[Plan]) -
         raise CannotRun(f"context {cluster.context}: the cluster has Kueue, which this sandbox did not install.")
     for name in sorted(_namespaces(plans)):
         if api.get(_NAMESPACES, "", name) is not None:
-            raise CannotRun(f"context {cluster.context}: the cluster has a namespace {name}, which a stack creates.")
+            sentence = f"the cluster already has namespace {name}, which a stack would create."
+            raise CannotRun(f"context {cluster.context}: {sentence}")
 
 
 def _namespaces(plans: Iterable[Plan]) -> set[str]:
