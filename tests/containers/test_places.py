@@ -51,7 +51,7 @@ def test_vms_that_must_be_near_each_other_wait_if_no_sub_block_holds_them(
     placement = {"level": "subblock", "required": True}
     run = submit(SHOWS_RANK, gke={"cluster": CLUSTER, "flavor": PLACED, "nodes": 3, "placement": placement})
 
-    last = until(lambda: seen(run), lambda now: "Kueue says" in now.why)
+    last = until(lambda: seen(run), lambda now: "Kueue reports" in now.why)
 
     assert "until one subblock of h100-reservation has room for all 3 VMs" in last.why
     assert last.state == "waiting"

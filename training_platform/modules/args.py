@@ -3,7 +3,7 @@
 Its annotations are not deferred: Pulumi's analyser reads them as they are.
 """
 
-# ruff: noqa: E501 # what the models say of their fields
+# ruff: noqa: E501 # descriptions of the models' fields
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi

@@ -90,7 +90,7 @@ def test_an_example_on_gke_from_its_file_to_its_end(root: Path, job: Command, ex
         api.lists[f"{core}/pods"] = [pod]
         api.texts[f"{core}/pods/{run}-slice-0-0-x/log"] = "step 1\nstep 2\n"
         assert job("logs", run).stdout == "slice-0-0-x | step 1\nslice-0-0-x | step 2\n"
-        assert job("why", run).stdout == f"{run} runs, since 2026-11-22T10:05:00Z.\n"
+        assert job("why", run).stdout == f"{run} has been running since 2026-11-22T10:05:00Z.\n"
 
         body["status"] = {"conditions": [{"type": "Completed", **yes}]}
         (ended,) = json.loads(job("wait", run, "--timeout", "0", "--format", "json").stdout)

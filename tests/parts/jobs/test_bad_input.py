@@ -374,7 +374,7 @@ def test_the_jobs_that_the_rows_spoil_have_no_findings(new_lab: Lab) -> None:
         ("{file: train.txt}", "source.file", "ends in .py"),
         ("{package: nothing, module: a.b}", "source.package", "a folder with pyproject.toml or setup.py"),
         ("{file: ../train.py}", "source.file", "such as src/train.py"),
-        ("{package: src}", "source.package", "module beside it"),
+        ("{package: src}", "source.package", "package and module"),
         ("{file: train.py, module: a}", "source.module", "none"),
         ("{package: src, module: a, requirements: [numpy]}", "source.requirements", "none"),
         ("{}", "source", "file, package or folder"),

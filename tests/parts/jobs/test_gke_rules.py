@@ -659,7 +659,7 @@ def test_vertex_ai_mounts_no_hyperdisk(take: Take) -> None:
 def test_a_disk_that_is_being_filled_is_only_for_its_writer(take: Take) -> None:
     (finding,) = findings(take, "empty")
 
-    assert "still being filled by team nlp" in finding.message
+    assert "is not filled yet: only its writer, team nlp, may mount it" in finding.message
 
 
 def test_a_data_set_of_other_teams_is_unknown_to_this_one(read: Read) -> None:

@@ -43,6 +43,6 @@ def test_beside_a_local_cloud_that_is_not_up_contexts_are_named_and_not_gcloud(t
     listed = job_list("--kubeconfig", str(tmp_path / "none"), "--local-cloud", address)
 
     assert listed.exit_code == 2
-    assert "the local cloud has no Kubernetes API; --kubeconfig names one with a context gke_" in listed.stderr
+    assert "the local cloud has no Kubernetes API; set --kubeconfig to a file with a context gke_" in listed.stderr
     assert "No local cloud is running: training-platform sandbox up starts one." in listed.stderr
     assert "gcloud" not in listed.stderr

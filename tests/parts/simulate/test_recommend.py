@@ -147,7 +147,7 @@ def test_a_wish_about_a_team_without_jobs_is_not_decided_and_its_share_is_kept(t
     assert done.exit_code == 1, done.output
     assert f"not decided: nlp: median < 30 min; {tmp_path / 'trace.csv'} has no jobs of nlp" in done.stderr
     assert "all other wishes are met" in done.stderr
-    assert "all wishes hold" not in done.stderr
+    assert "all wishes are met" not in done.stderr
     assert (document["undecided"], document["best"]["holds"]) == (["nlp: median < 30 min"], False)
     files = changed(tmp_path, done)
     assert share(files, "vision")["h100-reservation"]["nominal_quota"] == 0  # borrows

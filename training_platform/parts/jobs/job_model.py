@@ -119,7 +119,7 @@ class PythonSource(Consistent):
             yield Problem((), message, allowed="file, package or folder")
             return
         if self.package and not self.module:
-            yield Problem(("package",), "needs the module to run", allowed="module beside it")
+            yield Problem(("package",), "needs the module to run", allowed="package and module")
         if not self.package and self.module:
             runs = "the file itself" if self.file else "command"
             yield Problem(("module",), f"is for a package: {runs} runs", allowed="none")
@@ -612,7 +612,7 @@ class Job(Consistent):
             subject = "neither image nor source is" if self.image is None else "image and source are both"
             yield Problem(() if self.image is None else ("source",), f"{subject} given", allowed="image or source")
         if self.source and self.source.folder and not self.command:
-            yield Problem(("source", "folder"), "needs the program to run", allowed="command beside source")
+            yield Problem(("source", "folder"), "needs the program to run", allowed="source and command")
         if self.source and not self.source.folder and self.command:
             yield Problem(("command",), "conflicts with source, which has the program", allowed="only args")
         for name in self.secrets.keys() & self.env.keys():

@@ -76,7 +76,8 @@ def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterato
                 job, path, message, rule=JOB_DATA_SET, allowed="a bucket, Filestore or Managed Lustre, or gke"
             )
         elif access_mode(data, job.team.name) is None:
-            message = f"{key} is still being filled by team {data.writer or 'nobody'}"
+            writer = f"only its writer, team {data.writer}, may mount it" if data.writer else "no team is its writer"
+            message = f"{key} is not filled yet: {writer}"
             yield finding(
                 job,
                 path,

@@ -68,7 +68,7 @@ class CurrentFiles(NamedTuple):
         """Return the missed wishes, or a text that all wishes are met that the trace can decide."""
         if candidate.missed:
             return f"missed: {'; '.join(candidate.missed)}"
-        return "all other wishes are met" if self.undecided else "all wishes hold"
+        return "all other wishes are met" if self.undecided else "all wishes are met"
 
     def patch(self, candidate: Candidate) -> str:
         """Return the changed stack files as a patch for ``git apply``."""

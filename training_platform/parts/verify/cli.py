@@ -62,7 +62,7 @@ _FORMATS = {".html": "html", ".json": "json", ".txt": "text"}
 @click.option("--plan", "only_plan", is_flag=True, help="Print the plan and send no request.")
 @click.option("--anew", is_flag=True, help="Start a new run; default: continue an interrupted one.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--wait", type=click.FloatRange(1), default=600.0, metavar="SECONDS", help="Longest wait for one object.")
+@click.option("--wait", type=click.FloatRange(1), default=600.0, metavar="SECONDS", help="Maximum wait for one object.")
 @local_cloud_option
 @root_option
 def verify(

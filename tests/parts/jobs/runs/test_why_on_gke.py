@@ -114,7 +114,7 @@ def test_a_held_queue_is_reported_before_the_quota() -> None:
 
     assert lines[1:3] == [
         'The queue vision admits nothing now: "ClusterQueue vision is stopped".',
-        'Kueue says: "the queue is inactive".',
+        'Kueue reports: "the queue is inactive".',
     ]
 
 
@@ -452,7 +452,7 @@ def test_slices_with_the_same_trouble_are_one_sentence(take: Take) -> None:
 
     assert first.startswith("Pool slices has at most 32 VMs of ct5lp-hightpu-4t in us-west4-a, on-demand")
     assert other_sentences == ["Node pool slices-2 (and 1 more) is ERROR."]
-    assert sentences(job, well)[1:] == ["Node pool slices-2 (and 1 more) is not there."]
+    assert sentences(job, well)[1:] == ["Node pool slices-2 (and 1 more) does not exist."]
 
 
 def test_unreadable_node_pools_give_one_sentence(take: Take) -> None:

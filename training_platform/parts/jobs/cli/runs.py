@@ -124,7 +124,7 @@ class RunsOptions:
         if self.local_cloud is None:
             return place.log_in
         contexts = " or ".join(place.contexts)
-        return f"the local cloud has no Kubernetes API; --kubeconfig names one with a context {contexts}"
+        return f"the local cloud has no Kubernetes API; set --kubeconfig to a file with a context {contexts}"
 
     def outputs(self, environment: str) -> EnvironmentOutputs | None:
         """Return the exports of a deployed environment, or None with a local cloud or if they are unreadable."""
@@ -516,7 +516,7 @@ def requeue_run(run: str, **chosen: Any) -> None:
 
 @app.command("wait", epilog=example("training-platform job wait finetune-7x2kq"))
 @run_argument
-@click.option("--timeout", "timeout_minutes", type=click.FloatRange(min=0), help="Most minutes to wait.")
+@click.option("--timeout", "timeout_minutes", type=click.FloatRange(min=0), help="Maximum wait in minutes.")
 @of_a_run_options
 def wait_for(run: str, timeout_minutes: float | None, **chosen: Any) -> None:
     """Wait until a run has ended.

@@ -96,7 +96,7 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
     elif not holds(seen.workload, "PodsReady"):
         yield from _starting(run, seen)
     else:
-        yield f"{run.name} runs, since {run.started}."
+        yield f"{run.name} has been running since {run.started}."
     yield from _retries(run, seen)
     yield from _evictions(seen)
     yield from _hosts(seen.nodes)
@@ -110,7 +110,7 @@ def _without_quota(run: Run, seen: Seen) -> Iterator[str]:
     if not holds(seen.queue, "Active"):
         yield f"The queue {seen.queue_name} admits nothing now: {quoted(words(seen.queue, 'Active'))}."
     if message := words(seen.workload, "QuotaReserved"):
-        yield f"Kueue says: {quoted(message)}."
+        yield f"Kueue reports: {quoted(message)}."
     yield from _share(run, seen)
     yield from _before(seen)
 
@@ -388,7 +388,7 @@ def _quota(project: str, pool: ExpandedPool, snapshot: Snapshot | None) -> str:
 
 def _troubles(body: Json | None) -> Iterator[str]:
     if body is None:
-        yield "is not there"
+        yield "does not exist"
         return
     rows = [(f"is {body.get('status', 'RUNNING')}", body.get("statusMessage"))]
     rows = [] if body.get("status", "RUNNING") in _CALM else rows

@@ -214,7 +214,7 @@ def _sides(folder: Path, environment: str | None, base: str | None) -> list[list
 @click.option("--machines", type=PATH, metavar="FILE", help="YAML file: when machines arrive and leave.")
 @click.option("--runs", type=click.IntRange(1, 100), default=1, help="Runs of each change; results are their medians.")
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a search.")
-@click.option("--tries", type=click.IntRange(1, 100_000), default=200, help="Most changes to try.")
+@click.option("--tries", type=click.IntRange(1, 100_000), default=200, help="Maximum number of changes to try.")
 @click.option("--today", metavar="DATE", help="Date that checks use for expiry; default: today.")
 @click.option("--format", "output_format", type=click.Choice(("diff", "json")), default="diff", help="Output format.")
 @root_option
