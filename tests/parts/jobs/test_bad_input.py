@@ -174,7 +174,7 @@ ON_VERTEX = {
     ),
     "a metric of two words": (
         above(f"sweep: {GRID.replace('loss', 'the loss')}", A100), "job-vertex-metric", "sweep.metric",
-        "without blanks",
+        "without spaces",
     ),
     "more failures than points": (
         above(f"sweep: {GRID[:-1]}, max_failed_trials: 3}}", A100), "job-vertex-failed-trials",

@@ -130,7 +130,7 @@ def test_a_share_smaller_than_a_vm_is_found_with_the_field_to_raise(
 
     (finding,) = (finding for finding in gke_findings(job) if finding.severity == "error")
     assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, and team vision has 4, and at most 4 with")
-    assert (finding.allowed, finding.nearest) == ("a team that can have the 8 of one VM", nearest)
+    assert (finding.allowed, finding.nearest) == ("a team that can use at least 8, for one VM", nearest)
 
 
 def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
@@ -754,7 +754,7 @@ def test_more_gpus_than_a_vm_has_are_so_many_vms(take: Take) -> None:
     (finding,) = gke_findings(take("gke: {cluster: gpus, flavor: h100, nodes: 1, gpus: 16}"))
 
     assert finding.rule == "job-part"
-    assert finding.allowed == "at most 8; for 16 in all: nodes: 2 without gpus"
+    assert finding.allowed == "at most 8; for 16 in total: nodes: 2, without gpus"
 
 
 @pytest.mark.parametrize(

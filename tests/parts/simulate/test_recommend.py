@@ -50,7 +50,7 @@ def test_a_limit_that_makes_a_team_wait_is_lifted_and_the_target_then_holds(tmp_
     files = changed(tmp_path, done)
 
     assert done.exit_code == 0, done.output
-    assert "1 played: missed: vision: p90 < 30 min, is" in done.stderr
+    assert "1 simulated, best so far: missed: vision: p90 < 30 min, is" in done.stderr
     assert share(files, "nlp") == {"h100-reservation": {"nominal_quota": 8, "lending_limit": 8}}
     again = recommend(tmp_path, {"wait": {"vision": "p90 < 30 min"}})
     assert (again.exit_code, again.stdout) == (0, "")

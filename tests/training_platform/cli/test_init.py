@@ -213,7 +213,7 @@ def test_all_mistakes_are_reported_at_once_and_nothing_is_written(
         (("pool", "dev", "--machine-type", "h100", "--name", "h100"),
          ["Cluster us-central1 of dev already has a node pool h100: choose anoth"]),
         (("pool", "dev", "--machine-type", "h100", "--slices", "2"), ["node_pools.h100-spot", "slices"]),
-        (("job", "vision/train", "--image", "i"), ["is not TEAM/NAME with a team of dev. Its teams: no team."]),
+        (("job", "vision/train", "--image", "i"), ["is not TEAM/NAME with a team of dev. Its teams: none."]),
     ],
 )  # fmt: skip
 def test_what_an_environment_has_no_place_for_is_refused(

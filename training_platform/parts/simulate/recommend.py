@@ -113,7 +113,7 @@ class ChangeSearch:
         best = current.candidate
         played = 1
         while played < max_candidates:
-            progress(f"{played} simulated: {current.verdict(best)}, ${best.usd:,.0f} a day")
+            progress(f"{played} simulated, best so far: {current.verdict(best)}, ${best.usd:,.0f} a day")
             neighbours = list(islice(self._neighbours(best, current), max_candidates - played))
             played += len(neighbours)
             neighbours.sort(key=_sorting_key)

@@ -121,7 +121,7 @@ def _team_of(name: str, home: str, teams: Collection[str]) -> str:
 
     parts = name.split("/")
     if len(parts) != _NAME_PARTS or parts[0] not in teams:
-        names = ", ".join(sorted(teams)) or "no team"
+        names = ", ".join(sorted(teams)) or "none"
         nearest = find_nearest(parts[0], teams)
         hint = f" Nearest: {nearest}/{parts[-1]}." if nearest else ""
         fail(f"{name!r} is not TEAM/NAME with a team of {home}. Its teams: {names}.{hint}")

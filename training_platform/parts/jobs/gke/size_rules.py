@@ -82,7 +82,7 @@ def _slices_or_vms(job: GkeJob) -> Iterator[Draft]:
     allowed = f"at most {fitting:,}"
     nearest: int | str | None = fitting
     if not fitting:
-        allowed = f"a team that can have the {unit_chips:,} of one {unit}"
+        allowed = f"a team that can use at least {unit_chips:,}, for one {unit}"
         nearest = larger_share(job, unit_chips) if capacity >= unit_chips else None
     path = ("gke", "slices" if job.is_tpu else "nodes")
     message = f"{subject} {job.demand:,} {flavor.accelerator.resource}, and {reason}"
@@ -164,7 +164,8 @@ def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
     if gpus > machine.chips:
         message = f"is {gpus}, and a VM of {job.flavor.name} ({machine.name}) has {machine.chips}"
         total = gpus * job.nodes
-        allowed = f"at most {machine.chips}; for {total} in all: nodes: {math.ceil(total / machine.chips)} without gpus"
+        nodes = math.ceil(total / machine.chips)
+        allowed = f"at most {machine.chips}; for {total} in total: nodes: {nodes}, without gpus"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=machine.chips)
         return
     if gpus == machine.chips:

@@ -122,7 +122,7 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
     reserved = ((seen.queue or {}).get("status") or {}).get("flavorsReservation") or ()
     rows = [row for flavor in reserved if flavor.get("name") == seen.flavor for row in flavor.get("resources") or ()]
     used = sum(int(str(row.get("total") or 0)) for row in rows if row.get("name") == seen.resource)
-    reach = "without a limit" if seen.reachable is None else f"up to {seen.reachable:,}"
+    reach = "any amount" if seen.reachable is None else f"up to {seen.reachable:,}"
     yield (
         f"It requests {seen.demand:,} {seen.resource} of {seen.flavor}. Team {run.team} uses {used:,} of its "
         f"{seen.quota:,}, and can use {reach} while other teams lend their quota."
