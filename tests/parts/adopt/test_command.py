@@ -185,7 +185,7 @@ def test_a_resource_that_the_stack_would_replace_is_reported_so(seeded: Seeded, 
     ]
     text = run(root, address, "--dry-run").stdout
     assert "lab-gke-nodes@example-lab.iam.gserviceaccount.com (replaces it)" in text
-    assert "  1 would be replaced: correct the stack file before the first `pulumi up`" in text
+    assert "  1 resource would be replaced: correct the stack file before the first `pulumi up`" in text
 
 
 def test_changes_and_settings_without_a_field_are_listed(seeded: Seeded, root: Path, address: str) -> None:

@@ -152,7 +152,7 @@ FAULTS: Mapping[str, tuple[str, Callable[[Lab], object], str]] = {
     "a right is missing": (
         "project-rights",
         answer("POST .*projects/[^/]*:testIamPermissions", 200, permissions=["monitoring.timeSeries.list"]),
-        "you lack ",
+        "you do not have ",
     ),
     "a limit is too small": ("project-quotas", halve_quota, "the stacks need 32"),
     "a quota has another id": ("project-quotas", forget_quota, "has no quota NETWORKS-per-project"),

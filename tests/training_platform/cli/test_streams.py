@@ -61,7 +61,7 @@ def test_a_reader_who_has_gone_is_no_error(arguments: list[str]) -> None:
     os.close(writing)
 
     assert done.returncode == 141
-    notes = ("# asks for", "# each pod has", "# runs ")
+    notes = ("# requests ", "# each pod has", "# runs ")
     assert [line for line in done.stderr.splitlines() if not line.startswith(notes)] == []
 
 

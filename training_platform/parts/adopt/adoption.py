@@ -12,6 +12,7 @@ from training_platform.catalog.nearest import find_nearest
 from training_platform.clients.project_contents import Contents
 from training_platform.config.model.stack import Stack
 from training_platform.config.reading.finding import UserError
+from training_platform.config.reading.section import counted
 from training_platform.config.workspace import Workspace
 from training_platform.parts.adopt.differences import Difference, differences
 from training_platform.parts.adopt.import_file import import_file
@@ -161,8 +162,8 @@ def lines(
             texts = [f"    {row}" for row in rows]
             yield from [f"  {title}:", *texts] if texts else ()
         if stack.replaced:
-            count = len(stack.replaced)
-            yield f"  {count} resources would be replaced: correct the stack file before the first `pulumi up`"
+            count = counted(len(stack.replaced), "resource")
+            yield f"  {count} would be replaced: correct the stack file before the first `pulumi up`"
     if unplanned_resources:
         yield "exists in the project, and no stack plans it:"
         yield from (f"  {resource.kind} {resource.id}" for resource in unplanned_resources)

@@ -112,7 +112,7 @@ def test_a_context_is_named_and_never_guessed(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match=r"Allowed: kind-lab\. Nearest: kind-lab"):
         read_context(file, "kind-lad")
     for options in ((file, None), (None, "kind-lab")):
-        with pytest.raises(CannotRun, match="belong together"):
+        with pytest.raises(CannotRun, match="must be set together"):
             chosen_cluster(folder, *options)
 
 
