@@ -69,7 +69,7 @@ def _rules() -> Iterator[str]:
     """Yield the page that lists every rule, by rule set, with a link to its heading."""
     sheets = every_rule()
     yield "# Rules"
-    yield f"\n{len(sheets)} rules, by rule set. `{NAME} explain RULE` also says how to fix and how to exempt a finding.\n"
+    yield f"\n{len(sheets)} rules, by rule set. `{NAME} explain RULE` also says how to fix or exempt a finding.\n"
     yield "| rule set | rules |\n| --- | --- |"
     for group in GROUPS:
         links = [f"[{sheet.id}]({rule_link(sheet.id)})" for sheet in sheets if sheet.group == group]
@@ -85,9 +85,9 @@ def _types() -> Iterator[str]:
         groups.setdefault(group, []).append(name)
     yield "# Types that are checked whole"
     yield (
-        "\nThe inputs of these types are checked against the APIs' own documents, at every depth. For any other type of "
-        "pulumi-gcp\nonly the names and kinds of its top-level inputs are checked, and objects of other API groups are "
-        "not checked at all:\nthe verdict counts them.\n"
+        "\nThe inputs of these types are checked against the APIs' own documents, at every depth. For any other type "
+        "of\npulumi-gcp only the names and kinds of its top-level inputs are checked, and objects of other API groups "
+        "are not\nchecked at all:\nthe verdict counts them.\n"
     )
     yield "| service or group | types |\n| --- | --- |"
     for group, names in groups.items():
@@ -121,8 +121,8 @@ def _rights() -> Iterator[str]:
         "they require, and the grants that give these permissions in the stacks of `docs/reference/examples`. The\n"
         "second table shows how many permissions of each granted role are used. `*` marks a permission whose row in\n"
         '`training_platform/catalog/permissions.yaml` has a single source. "nothing" means that the operation is\n'
-        "possible only in another kind of project. Listing log entries requires one of two permissions: on the view, or\n"
-        "on the project. Rights inside Kubernetes are not listed."
+        "possible only in another kind of project. Listing log entries requires one of two permissions: on the view,\n"
+        "or on the project. Rights inside Kubernetes are not listed."
     )
     workspace = read_workspace(EXAMPLES)
     teams = {member for _, team, _ in workspace.teams() for member in team.members}
