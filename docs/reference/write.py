@@ -69,7 +69,7 @@ def _rules() -> Iterator[str]:
     """Yield the page that lists every rule, by rule set, with a link to its heading."""
     sheets = every_rule()
     yield "# Rules"
-    yield f"\n{len(sheets)} rules, by rule set. `{NAME} explain RULE` also says how to fix or exempt a finding.\n"
+    yield f"\n{len(sheets)} rules, by rule set. `{NAME} explain RULE` shows how to fix or exempt a finding.\n"
     yield "| rule set | rules |\n| --- | --- |"
     for group in GROUPS:
         links = [f"[{sheet.id}]({rule_link(sheet.id)})" for sheet in sheets if sheet.group == group]
@@ -86,8 +86,8 @@ def _types() -> Iterator[str]:
     yield "# Types that are checked whole"
     yield (
         "\nThe inputs of these types are checked against the APIs' own documents, at every depth. For any other type "
-        "of\npulumi-gcp only the names and kinds of its top-level inputs are checked, and objects of other API groups "
-        "are not\nchecked at all:\nthe verdict counts them.\n"
+        "of pulumi-gcp\nonly the names and kinds of its top-level inputs are checked, and objects of other API groups "
+        "are not checked at all:\nthe verdict counts them.\n"
     )
     yield "| service or group | types |\n| --- | --- |"
     for group, names in groups.items():
