@@ -44,7 +44,8 @@ def _rows() -> Iterator[str]:
     classes = _classes()
     yield "\n| component | content |\n| --- | --- |"
     for name in COMPONENTS:
-        yield f"| `{name}` | {ast.get_docstring(classes[name])} |"
+        purpose = " ".join((ast.get_docstring(classes[name]) or "").split())  # a blank line would end the table
+        yield f"| `{name}` | {purpose} |"
 
 
 def _sections() -> Iterator[str]:
@@ -59,9 +60,15 @@ def _sections() -> Iterator[str]:
         optional = [f"`{field}`" for field, info in fields.items() if not info.is_required()]
         yield f"\n- Required arguments: {', '.join(required) or 'none'}."
         yield f"- Optional arguments: {', '.join(optional) or 'none'}."
-        outputs = [f"`{output}` ({text[0].lower()}{text[1:].rstrip('.')})" for output, text in _outputs(classes[name])]
+        outputs = [f"`{output}` ({_in_a_sentence(text)})" for output, text in _outputs(classes[name])]
         yield f"- Outputs: {', '.join(outputs) or 'none'}."
         yield f"\n```python\n{_construction(name, program)}\n```"
+
+
+def _in_a_sentence(text: str) -> str:
+    """Return a text without its full stop, and with a small first letter unless the first word is an abbreviation."""
+    first = text if text[:2].isalpha() and text[:2].isupper() else text[0].lower() + text[1:]
+    return first.rstrip(".")
 
 
 def _outputs(component: ast.ClassDef) -> Iterator[tuple[str, str]]:

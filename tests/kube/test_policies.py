@@ -68,7 +68,7 @@ PAGE = [
     ("a device of the node,", "have /dev/.* injected"),
     ("a container with the", "be the daemon of .*|(run|give|load|start|mount) .* the daemon.*"),
     ("a command in the daemon", "(exec|attach): .*"),
-    ("more objects, CPUs,", "take all (CPUs|memory)"),
+    ("more objects, CPUs or", "take all (CPUs|memory)"),
     ("connections to another", "(not tested on a cluster"),
 ]
 """Each attack of the page, by its first words: ways of the list, a test of another file, or that nobody tried it."""
