@@ -56,7 +56,7 @@ def test_a_served_cloud_takes_the_requests_of_the_page_and_refuses_by_documents(
             wrong = http.post(bodies[-1][1], json={"name": "other", "autoCreateSubnets": False})
         server.terminate()
 
-    assert "not in this list reach Google" in warning
+    assert "not in this list go to Google" in warning
     assert settings == ["config:\n", "  gcp:project: example\n"]
     assert codes == [200, 200]
     assert bucket.status_code == 200

@@ -59,4 +59,4 @@ def test_a_deployment_leaves_a_stack_alone_that_has_ended(ended: Path) -> None:
 
     assert code == 0
     assert stacks_of("up", lines) == ["dev", "dev-vision"]  # whose protection is lifted from now on
-    assert any(line.startswith("== dev-nlp has ended") for line in lines)
+    assert any(line.startswith("== dev-nlp is retired") for line in lines)

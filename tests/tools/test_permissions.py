@@ -79,5 +79,5 @@ def test_every_wrong_row_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_method_without_a_row_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"compute\.networks\.insert: the map has no row, nor has by_hand\.yaml"):
+    with pytest.raises(ValueError, match=r"compute\.networks\.insert: neither the map nor by_hand\.yaml has a row"):
         tool.document(*sources(tmp_path, []))
