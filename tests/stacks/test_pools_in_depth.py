@@ -64,7 +64,7 @@ def test_an_input_that_is_planned_already_is_refused_at_its_line(inputs: dict[st
     with pytest.raises(PlanError) as refusal:
         plan_of(stack_of({**A100, "provider_inputs": inputs}))
 
-    named = re.findall(r"provider_inputs\.([\w.]+) is (?:planned|not spelled)", str(refusal.value))
+    named = re.findall(r"provider_inputs\.([\w.]+) is (?:planned|not the Python name)", str(refusal.value))
     assert named == refused
     assert ".".join(map(str, refusal.value.path)).endswith(f"train.provider_inputs.{refused[0]}")
 

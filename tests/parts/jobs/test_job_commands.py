@@ -152,7 +152,7 @@ def test_findings_of_the_other_target_do_not_count(root: Path) -> None:
             ["jobs/train.yaml"],
             "jobs/train.yaml: is not a job of this repository: jobs are jobs/<team>/<job>.yaml in",
         ),
-        (JOB, ["jobs/vision/train.yaml", "--today", "soon"], "--today: 'soon' is not a day"),
+        (JOB, ["jobs/vision/train.yaml", "--today", "soon"], "--today: 'soon' is not a date"),
     ],
 )
 def test_a_rendering_with_impossible_options_gives_one_sentence(

@@ -141,10 +141,10 @@ def test_a_gpu_that_is_attached_brings_its_zones_and_a_machine_its_regions(folde
         ("accelerator: tpu-v9", "accelerator: tpu-9", "'tpu-9' names no Accelerator. Nearest: 'tpu-v9'"),
         ("shapes: [2x2x1]", "shapes: 2x2x1", "topologies.shapes: '2x2x1' is not a list"),
         ("partitions: {}", "partitions: []", "accelerators.tpu-v9.partitions: [] is not a mapping"),
-        ("[hyperdisk-balanced]", "[hyperdisk-balance]", "boot_disk_types: ('hyperdisk-balance',) names nothing"),
+        ("[hyperdisk-balanced]", "[hyperdisk-balance]", "boot_disk_types: ('hyperdisk-balance',) does not exist"),
         ("single_host: 2x2x1", "single_host: 2x2x2", "single_host: '2x2x2' does not exist, or contradicts"),
         ("single_host: 2x2x1", "single_host: 4x4x4", "single_host: '4x4x4' does not exist, or contradicts"),
-        ("[mars-north1-ai1a]", "[mars-north1]", "zones: ('mars-north1',) names nothing"),
+        ("[mars-north1-ai1a]", "[mars-north1]", "zones: ('mars-north1',) does not exist"),
         ("cpu_quota: {}", "cpu_quota: {spot: cpus}", "cpu_quota: {"),
         ("{kind: tpu, acc", "{kind: gpu, acc", "ct9-standard-4t.kind: 'gpu' does not exist, or contradicts"),
         ("chips: 4", "chips: 0", "ct9-standard-4t.chips: 0 does not exist, or contradicts"),
@@ -201,7 +201,7 @@ def test_a_row_that_stands_in_two_files_is_refused(folder: Path) -> None:
 def test_a_machine_that_stands_in_two_groups_is_refused(folder: Path) -> None:
     (folder / "tpu-v9.yaml").write_text(FAMILY.replace("ct9-standard-4t", "e2-standard-4"))
 
-    assert "'e2-standard-4' stands under machine_types.e2-standard too" in rejection(folder)
+    assert "'e2-standard-4' is also under machine_types.e2-standard" in rejection(folder)
 
 
 def test_a_folder_without_locations_is_refused(folder: Path) -> None:

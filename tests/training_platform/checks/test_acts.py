@@ -167,7 +167,7 @@ def test_another_name_of_a_team_takes_no_promise_and_opens_nothing(repository: R
 
     assert finding.path == "name"
     assert finding.takes == (("small-sight", ("data", "jobs")),)
-    assert "share there" not in finding.message
+    assert "no longer has a share" not in finding.message
     assert ",," not in str(finding)
 
 

@@ -192,7 +192,7 @@ def test_the_old_name_of_a_renamed_stack_is_refused_with_the_new_one(repository:
     done = CliRunner().invoke(app, ["check", "small-vision", "--base", "main", "--root", str(repository.root)])
 
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "what main calls small-vision is called small-sight now." in done.stderr
+    assert "the stack that is small-vision in main is now called small-sight." in done.stderr
 
 
 def test_another_team_under_another_name_is_one_left_behind_and_one_added(repository: Any) -> None:

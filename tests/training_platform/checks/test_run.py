@@ -95,7 +95,7 @@ def test_a_team_alone_is_not_clean_while_its_environment_is_rejected(copy: Path)
 
     (finding,) = [row for row in report.all_findings() if row.path == "environment"]
     assert (finding.stack, finding.severity) == ("prod-nlp", "error")
-    assert finding.message == "stacks/Pulumi.prod.yaml is rejected, so nothing that needs prod is judged"
+    assert finding.message == "stacks/Pulumi.prod.yaml is rejected, so nothing that needs prod is checked"
     assert [row for row in whole.all_findings() if row.stack == "prod-nlp"] == []
 
 
@@ -106,7 +106,7 @@ def test_a_team_alone_is_not_clean_while_its_environment_has_no_plan(copy: Path)
     report = run_check(copy, CheckOptions(today=TODAY), selected=["prod-nlp"])
 
     messages = [row.message for row in report.all_findings() if row.path == "environment"]
-    assert messages == ["stacks/Pulumi.prod.yaml cannot be planned, so nothing that needs prod is judged"]
+    assert messages == ["stacks/Pulumi.prod.yaml cannot be planned, so nothing that needs prod is checked"]
 
 
 def test_an_unreadable_file_is_exit_code_2_and_hides_no_other_stack(copy: Path) -> None:
@@ -250,7 +250,7 @@ def test_the_command_prints_a_report_and_ends_with_its_code(copy: Path) -> None:
     ("arguments", "message"),
     [
         (["check", "pord"], "no stack pord"),
-        (["check", "--today", "yesterday"], "is not a day"),
+        (["check", "--today", "yesterday"], "is not a date"),
         (["check", "--root", "/nowhere"], "not a training-platform repository"),
     ],
 )

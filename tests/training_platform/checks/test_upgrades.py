@@ -148,7 +148,7 @@ def test_clusters_that_take_one_version_are_one_finding_each_chart_its_own(repos
     findings = located(upgrades(change(files, *((RELEASE, name, "2") for name in releases)), files))
 
     assert [finding.message.split(":")[0] for finding in findings] == [
-        "takes jobset from 1 to 2 in c, d", "takes kueue from 1 to 2 in c",
+        "upgrades jobset from 1 to 2 in c, d", "upgrades kueue from 1 to 2 in c",
     ]  # fmt: skip
     assert "Helm never touches its CRD" in findings[0].message
     assert "ClusterQueues" not in findings[0].message

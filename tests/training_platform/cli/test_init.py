@@ -451,7 +451,7 @@ def test_check_says_in_one_line_that_limits_are_not_known_and_what_reads_them(ro
     assert sentence in line
     assert "full" not in checked.stdout
     planned = run(root, "quota", "plan").stdout
-    assert f"Nothing can be planned: {sentence}." in planned
+    assert f"Nothing can be planned: {sentence}." in " ".join(planned.split())
     assert "->" not in planned
     assert f"not known: {sentence}.\n" in run(root, "quota", "show").stdout
 

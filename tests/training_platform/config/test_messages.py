@@ -103,7 +103,12 @@ def findings(root: Path, old: str, new: str, team: str = "dev-vision") -> list[F
         ),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-a100, ", "'nvidia-tesla-a100' is not a GPU", INCLUDED),
         ("gpu: {", "gpu: {accelerator: nvidia-tesla-t4, ", "'nvidia-tesla-t4' is not a GPU", "t4"),
-        ("gpu: {", "gpu: {accelerator: t4, ", "does not go with a2-highgpu-8g, which includes GPUs", "leave it out"),
+        (
+            "gpu: {",
+            "gpu: {accelerator: t4, ",
+            "is not compatible with a2-highgpu-8g, which includes GPUs",
+            "leave it out",
+        ),
         ("node_pools:", "system_pool: {machine_type: a3-highgpu-8g}\n        node_pools:", SYSTEM, "n2-standard-8"),
         ("gpu: {", "gpu: {zone: us-central1-d, ", "'us-central1-d' is not a zone", "us-central1-a"),
         ("gpu: {", "gpu: {<<: {max_nodes: 2}, ", "is not a plain key; merge keys", None),

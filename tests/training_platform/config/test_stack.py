@@ -134,8 +134,8 @@ def test_environments_of_esc_pass() -> None:
     ("value", "message", "nearest"),
     [
         ("dev", "is not a list of Pulumi ESC environments", "[dev]"),
-        ("[platform/dev, a b]", "'a b' is not a name of an environment", None),
-        ("[{imports: [dev]}]", "{'imports': ['dev']} is not a name of an environment", None),
+        ("[platform/dev, a b]", "'a b' is not the name of a Pulumi ESC environment", None),
+        ("[{imports: [dev]}]", "{'imports': ['dev']} is not the name of a Pulumi ESC environment", None),
     ],
 )
 def test_what_is_no_list_of_environments_is_refused(value: str, message: str, nearest: str | None) -> None:

@@ -183,7 +183,7 @@ def test_what_snapshots_leave_open_is_said(repository: Path) -> None:
         (["--region", "us-west5"], "region 'us-west5'. Nearest: us-west4."),
         (["--quota", "GPU-ALL-REGIONS"], "Nearest: GPUS-ALL-REGIONS."),
         (["--project", "x"], "There are: example-train-dev, example-train-prod."),
-        (["--today", "soon"], "'soon' is not a day"),
+        (["--today", "soon"], "'soon' is not a date"),
     ],
 )
 def test_a_name_that_nothing_is_known_of_is_one_sentence(repository: Path, arguments: list[str], message: str) -> None:
@@ -297,7 +297,7 @@ def test_a_project_without_a_snapshot_gets_one(repository: Path, google: str) ->
     [
         (["X"], "'X' is not a project id"),
         (["--endpoint", "http://quotas.example.com"], "http://127.0.0.1:PORT/ for a local server"),
-        (["--today", "soon"], "'soon' is not a day"),
+        (["--today", "soon"], "'soon' is not a date"),
     ],
 )
 def test_a_pull_that_cannot_be_is_one_sentence(repository: Path, arguments: list[str], message: str) -> None:

@@ -135,7 +135,7 @@ def test_all_that_is_wrong_comes_at_once_each_at_its_place() -> None:
     }
 
     assert wrong == {
-        ("1:1", "is 'example-trai', but the file is named after 'example-train'", "example-train"),
+        ("1:1", "is 'example-trai'", "example-train"),
         ("6:10", "is -2", "2"),
         ("6:21", "'TPUs' is not the unit of GPUS-ALL-REGIONS-per-project", "GPUs"),
         ("7:9", "7 is not a mapping", "{limit: 7}"),

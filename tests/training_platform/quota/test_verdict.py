@@ -80,7 +80,7 @@ def test_nothing_fits_where_others_hold_the_limit_alone(build: Build, limits: Li
     (finding,) = verdict(build(dev=POOLS), limits(LISTED % limit))
 
     assert finding.nearest == nearest
-    nothing = f"{limit} GPUs; no max_nodes of h100 fits beside eval, which holds 16 GPUs"
+    nothing = f"{limit} GPUs; no max_nodes of h100 fits next to eval, which uses 16 GPUs"
     assert (finding.allowed == nothing) is nearest.startswith("request")
 
 
@@ -243,7 +243,7 @@ def test_shares_over_capacity_are_found_at_every_team_that_could_lower_its(build
     [
         (64, 64, "nlp lowered by 32 to 32, or vision lowered by 32 to 32 (stacks/Pulumi.dev-vision.yaml:6)"),
         (96, 96, "nlp lowered by 96 to 0, or vision lowered by 96 to 0 (stacks/Pulumi.dev-vision.yaml:6)"),
-        (128, 128, "shares lowered by 160 together"),
+        (128, 128, "shares lowered by 160 in total"),
     ],
 )
 def test_shares_over_capacity_are_told_which_to_lower_by_how_much(

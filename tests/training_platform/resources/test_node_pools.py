@@ -526,7 +526,7 @@ def test_a_pool_is_created_with_no_more_vms_than_it_has_at_first(planned: Planne
 
 
 def test_slices_are_created_whole(planned: Planner) -> None:
-    with pytest.raises(ValueError, match="does not go with ct4p-hightpu-4t, which has TPUs"):
+    with pytest.raises(ValueError, match="is not compatible with ct4p-hightpu-4t, which has TPUs"):
         planned("v4 slices", min_provision_nodes=1)
 
 

@@ -148,7 +148,7 @@ def test_gpus_are_attached_to_the_machines_of_a_pool() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"accelerator": "t4"}, "does not go with a2-highgpu-1g, which includes GPUs"),
+        ({"accelerator": "t4"}, "is not compatible with a2-highgpu-1g, which includes GPUs"),
         ({"machine_type": "n1-standard-8", "accelerator_count": 2}, "accelerator_count needs accelerator"),
         ({"machine_type": "n1-standard-8", "accelerator": "h100"}, "h100"),
     ],

@@ -97,7 +97,7 @@ def test_the_ports_of_a_firewall_rule_and_the_role_of_a_grant_are_named() -> Non
     ((rule,)) = found(FIREWALL, {"sourceRanges": ANY, **SSH})
     ((grant,)) = found("gcp:projects/iAMMember:IAMMember", {"member": "allUsers", "role": "roles/viewer"})
 
-    assert rule.message.endswith("lets every address in: tcp 22")
+    assert rule.message.endswith("admits every address: tcp 22")
     assert grant.message.endswith("anybody on the internet, who gets roles/viewer")
 
 
