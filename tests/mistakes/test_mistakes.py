@@ -184,7 +184,7 @@ def test_a_quota_that_others_hold_names_the_largest_of_them(root: Path) -> None:
 
     output = check(root, "stacks/")[1]
 
-    assert "Allowed: 32 GPUs; no max_nodes of a100 fits beside h100-mega, which holds 32 GPUs." in output
+    assert "Allowed: 32 GPUs; no max_nodes of a100 fits next to h100-mega, which uses 32 GPUs." in output
 
 
 def test_ranges_of_existing_subnets_of_one_vpc_are_apart_in_all_environments(root: Path) -> None:
