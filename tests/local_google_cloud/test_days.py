@@ -246,7 +246,7 @@ def test_a_refused_submission_to_vertex_ai_says_who_may_submit(
     assert refused.exit_code == 2
     *_, error = refused.stderr.splitlines()
     assert "Members of vision may not start jobs on Vertex AI in example-lab" in error
-    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files of main" in error
+    assert "serviceAccount:submit@example-ci.iam.gserviceaccount.com submits job files from main" in error
 
 
 def test_a_submitters_day_and_what_members_see_of_it(office: Office, person: Callable[[str, str], None]) -> None:
