@@ -2,8 +2,9 @@
 
 GPUDirect-TCPX and TCPXO need a VPC for every card after the first (4 and 8 VPCs). RDMA needs a VPC for the second card,
 and a VPC from the zone's network profile, with a subnet for each card between the GPUs. Sources: Cluster Toolkit
-v1.95.0, gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu (2026-06-25). It is
-unverified that a4x needs no other networks. With DRANET, GKE creates the networks itself, and this module creates none.
+v1.95.0, gpu_direct.tf, network/multivpc, network/gpu-rdma-vpc and examples/gke-a3-ultragpu (2026-06-25).
+It is unverified that a4x needs no other networks. With DRANET, GKE creates the networks itself, and this
+module creates none.
 """
 
 from __future__ import annotations
