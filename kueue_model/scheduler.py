@@ -483,7 +483,7 @@ class Scheduler:
         return entry
 
     def _find_flavor(self, entry: Entry, pods: Pods, start: int) -> tuple[int, Assignable, int]:
-        """Return the best cell for pods, its assignment, and the index of the last tried cell (-1 if all were)."""
+        """Return the best flavor for pods, its assignment, and the index of the last tried flavor (-1: all)."""
         queue = entry.queue
         policy = queue.policy
         rank = _by_borrowing if policy.prefers_preemption else _by_mode

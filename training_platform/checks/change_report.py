@@ -184,7 +184,7 @@ NOTHING = Amount(0, 0)
 StackChangeKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
 """What can happen to a stack. A stack that is ``left`` no longer has a file and is still deployed.
 
-The resources of a ``retired`` stack include those that will be destroyed from its retirement date on.
+The changes of a ``retired`` stack include the resources that are deleted on or after its retirement date.
 """
 
 

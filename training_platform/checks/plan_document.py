@@ -1,4 +1,4 @@
-"""A plan as JSON, for programs and for the code of another commit. Secrets are not shown."""
+"""A plan as JSON, which other programs and this program at another commit can read. Secrets are not shown."""
 
 from __future__ import annotations
 

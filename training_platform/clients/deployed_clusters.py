@@ -34,7 +34,9 @@ def deployed_clusters(resources: Iterable[Mapping[str, Any]]) -> Iterator[Cluste
 
 
 def objects_without_stack(api: ClusterApi, resources: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the kind and id of each object of Kueue that is in no state. ``resources`` are the resources of states.
+    """Yield the kind and id of each Kueue object in a cluster that is not in the state of any stack.
+
+    ``resources`` are the resources of the stacks' states.
 
     When Kueue is uninstalled, its controller is deleted first. The uninstallation then waits forever for each object
     with a finalizer. Raises ClusterError.

@@ -126,7 +126,7 @@ class Controller:
 
     @property
     def account(self) -> str:
-        """The service account that collects metrics, which is also the name of its Secret and of its binding."""
+        """The name of the service account that collects metrics. Its Secret and its binding have the same name."""
         return f"{self.name}-metrics-scraper"
 
 

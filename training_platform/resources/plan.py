@@ -341,7 +341,7 @@ class Plan(Component):
         homeless = [row for row in resources if row.type.startswith("kubernetes:") and row.provider is None]
         if homeless:
             names = ", ".join(f"{resource.name} ({resource.type})" for resource in homeless)
-            reason = f"{names} is in no cluster: add it to a component that has the cluster's provider"
+            reason = f"{names} is not in a cluster: add it to a component with the provider of a cluster"
             raise PlanError(f"stack {self.name}: {reason}.", line=homeless[0].own_line, reason=reason)
 
     def planned(self, types: Container[str] | None = None) -> list[StackResource]:

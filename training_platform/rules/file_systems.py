@@ -242,7 +242,7 @@ MOST_RANGES = 64  # in all entries together
 
 @rule("filestore-exports", ruleset="filestore", source=_API)
 def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
-    """Find too many exports or ranges for an instance, and overlapping ranges of different entries."""
+    """Find instances with too many exports or address ranges, and ranges that overlap between exports."""
     exports = instance.exports
     if len(exports) > MOST_EXPORTS:
         yield finding(instance, "exports", f"has {len(exports)} entries", allowed=f"at most {MOST_EXPORTS}")

@@ -16,8 +16,8 @@ VerdictState = Literal["clean", "findings", "partial", "unchecked"]
 class Conclusion(NamedTuple):
     """The result of a whole check. ``checked`` is text such as ``3 stacks``, ``counts`` are texts such as ``2 errors``.
 
-    ``losses`` describes the losses of a change, acknowledged or not. With any loss the result is never clean.
-    ``unjudged`` says how many things of each kind could not be evaluated.
+    ``losses`` describes the losses of a change, acknowledged or not. A change that takes something from somebody is
+    never reported as clean. ``unjudged`` says how many things of each kind could not be evaluated.
     """
 
     state: VerdictState

@@ -161,7 +161,9 @@ def rule(
     when: str = "",
     spoils: bool = False,
 ) -> Callable[[Function], Function]:
-    """Declare a function over views as a rule. It is a generator of drafts; its docstring's first line is the title.
+    """Register a function that takes views of planned resources as a rule.
+
+    The function is a generator of drafts. The first line of its docstring is the rule's title.
 
     Raises ValueError if the id exists already, and TypeError if the function is not a generator.
     """

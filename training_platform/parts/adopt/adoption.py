@@ -63,7 +63,7 @@ class AdoptedStack:
     def imports(self) -> dict[str, dict[str, Any]]:
         """The content of the files for ``pulumi import``, keyed by name, in the order of import.
 
-        The engine creates the providers of a file before their parents, so the parents have to exist already.
+        When it imports a file, the engine creates the providers in it first, so their parents have to exist already.
         """
         of_objects = {key for key in self.matched if key[0].startswith((KUBERNETES, KUBERNETES_PROVIDER))}
         cloud = {key: match for key, match in self.matched.items() if key not in of_objects}

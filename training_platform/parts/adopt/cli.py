@@ -66,8 +66,8 @@ def adopt(
 
     Needs the extra `adopt`, and application default credentials unless with --local-cloud. Prints each field that the
     first update would change, settings that no stack file can express, and resources that no stack plans. Changes
-    nothing in the project. Exit code 1: something would change or is not planned. 2: the project or a file could not be
-    read or written.
+    nothing in the project. Exit code 1: adopting would change something, or the plan lacks an object. 2: the project or
+    a file could not be read or written.
     """
     need("adopt", "adopt")  # before the imports, some of which need the extra
     from training_platform.clients.project_contents import read_contents

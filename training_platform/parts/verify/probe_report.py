@@ -72,7 +72,7 @@ def redacted(text: str, project: str = "") -> str:
 
 
 def rendered(report: Json, file_format: str, width: int = 120) -> str:
-    """Return a report in one format."""
+    """Return a report in the requested format."""
     if file_format == "json":
         return json.dumps(report, indent=2) + "\n"
     if file_format == "html":

@@ -92,7 +92,7 @@ class Additions:
         return self._with(shape, additions)
 
     def _copy(self, shape: Shape, additions: list[Addition]) -> Shape:
-        """Return a copy of a shape with additions. All types with the same pods share one copy."""
+        """Return a copy of a type's description with additions. All types with the same pods share one copy."""
         # Constraints are read once, so the same one is the same object.
         key = (shape, *((row.path, id(row.limits), row.careful) for row in additions))
         if key not in self._copies:

@@ -177,7 +177,7 @@ def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=machine.chips)
     if job.flavor.by_request:
         idle = machine.chips - gpus
-        message = f"queued VMs of {job.flavor.name} serve one job: the other {idle} GPUs of each stay idle"
+        message = f"each queued VM of {job.flavor.name} runs only one job: its other {idle} GPUs stay idle"
         allowed = "the whole VM, or a flavor without queued provisioning"
         yield finding(job, path, message, rule=rule, severity="warning", allowed=allowed, nearest=machine.chips)
 
