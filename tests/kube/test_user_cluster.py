@@ -146,8 +146,11 @@ def _an_object_without_the_mark_stops_a_destroy(lab: Lab, path: str) -> None:
     lab.server.merge(path, {"metadata": {"labels": {MARK: mark}}})
 
 
-def test_a_release_whose_installation_was_killed_is_installed_by_the_next_run(lab: Lab) -> None:
+@pytest.mark.parametrize("status", ["pending-install", "pending-upgrade"])
+def test_a_release_whose_deployment_was_killed_is_deployed_by_the_next_run(status: str, lab: Lab) -> None:
     """A Deployment that no node takes keeps Helm waiting; then the chart wants no pod of it."""
+    if status == "pending-upgrade":
+        assert lab.sandbox("up", "lab", *lab.options).returncode == 0
     templates = lab.sandbox.folder.root.parent / "kueue" / "templates"
     labels = {"app": "slow"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "registry.example.com/a:1"}]}}
@@ -162,6 +165,6 @@ def test_a_release_whose_installation_was_killed_is_installed_by_the_next_run(la
     resumed = lab.sandbox("up", "lab", "--resume")
 
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    assert "release kueue, whose installation was killed, will be installed again" in resumed.stdout
+    assert f"release kueue, left in {status}, will be deployed again" in resumed.stdout
     assert lab.server.call("GET", path)["spec"]["replicas"] == 0
     assert set[str]().union(*lab.sandbox.steps("up", "lab").values()) <= {"same", "read"}

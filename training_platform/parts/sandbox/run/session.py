@@ -64,7 +64,7 @@ from training_platform.parts.sandbox.run.user_cluster import (
     chosen_cluster,
     claim,
     created_objects,
-    forget_killed_installations,
+    forget_killed_releases,
     program,
     refuse_objects_without_stack,
     release,
@@ -249,10 +249,8 @@ class Session:
         operations = self.folder.pending(name)
         notes += self._cleared(name, engine, operations)
         if self.cluster is not None:
-            for release_name in forget_killed_installations(self.cluster, self.folder, operations):
-                notes.append(
-                    f"Resumed: release {release_name}, whose installation was killed, will be installed again."
-                )
+            for release_name, status in forget_killed_releases(self.cluster, self.folder, operations):
+                notes.append(f"Resumed: release {release_name}, left in {status}, will be deployed again.")
         if operations:
             notes += self._imported(name, engine, operations)
         if self.folder.is_restored(name):

@@ -313,28 +313,27 @@ def created_objects(
         raise CannotRun(str(error)) from error
 
 
-def forget_killed_installations(
-    cluster: UserCluster, folder: SandboxFolder, creates: Iterable[Mapping[str, Any]]
-) -> Iterator[str]:
-    """Delete Helm's records of installations that a killed run left unfinished, and yield the names of the releases.
+def forget_killed_releases(
+    cluster: UserCluster, folder: SandboxFolder, operations: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """Delete Helm's records of releases that a killed run left unfinished; yield each release and its status.
 
-    Helm refuses to install a release while a record says that its installation is in progress. The next installation
-    adopts the objects of the first, since they have the release's annotations; observed with pulumi-kubernetes 9497796,
-    2026-11-29.
+    Helm refuses to change a release that it is installing or upgrading. The next deployment takes over the objects of
+    the killed one, since they have the release's annotations; seen with pulumi-kubernetes 9497796, 2026-11-29.
     """
-    releases = [create["resource"]["inputs"] for create in creates if create["resource"]["type"] == RELEASE]
+    resources = (operation["resource"] for operation in operations)
+    releases = [resource["inputs"] for resource in resources if resource["type"] == RELEASE]
     if not releases:
         return
     try:
         api = _connect(cluster, folder)
-        for release_inputs in releases:
-            name = release_inputs["name"]
-            namespace = release_inputs["namespace"]
-            records = list(api.objects(_SECRETS, namespace, f"owner=helm,status=pending-install,name={name}"))
-            for record in records:
+        for inputs in releases:
+            name = inputs["name"]
+            namespace = inputs["namespace"]
+            unfinished = "status in (pending-install,pending-upgrade,pending-rollback)"
+            for record in list(api.objects(_SECRETS, namespace, f"owner=helm,name={name},{unfinished}")):
                 api.delete(_SECRETS, namespace, record["metadata"]["name"])
-            if records:
-                yield name
+                yield name, record["metadata"]["labels"]["status"]
     except ClusterError as error:
         raise CannotRun(str(error)) from error
 
