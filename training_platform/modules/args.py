@@ -754,7 +754,7 @@ class Notebooks(TypedDict):
     buckets: NotRequired[bool]
     """Gives all notebooks a service account that can read the buckets of data sets for all teams. Default: false."""
     idle_minutes: NotRequired[int]
-    """Minutes after which an idle notebook ends. Default: 60."""
+    """Minutes without a browser or output of a kernel after which a notebook ends. Default: 60."""
     image: NotRequired[str]
     """Notebook image with its tag; default: the image in the catalogue. Example: us-docker.pkg.dev/example-train/images/notebook:2026-11."""
     home_gib: NotRequired[int]

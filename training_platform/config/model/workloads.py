@@ -103,7 +103,9 @@ class Notebooks(Section):
         default=False,
         description="Gives all notebooks a service account that can read the buckets of data sets for all teams.",
     )
-    idle_minutes: int = Field(default=60, ge=5, description="Minutes after which an idle notebook ends.")
+    idle_minutes: int = Field(
+        default=60, ge=5, description="Minutes without a browser or output of a kernel after which a notebook ends."
+    )
     image: str | None = Field(
         default=None,
         description="Notebook image with its tag; default: the image in the catalogue.",
