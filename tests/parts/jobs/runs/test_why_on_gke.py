@@ -73,7 +73,8 @@ def test_coming_maintenance_and_faults_of_hosts_are_reported() -> None:
         "Node d is under host maintenance now.",
         "Node d is about to be terminated by Google Cloud.",
         "Node e was reported to Google as faulty (XID).",
-        'Node f is not ready: "Kubelet stopped posting node status".',
+        'Node f is not ready: "Kubelet stopped posting node status"; its pods start elsewhere once GKE has repaired it, or '
+        "its VM is deleted.",
     ]
 
 
@@ -242,6 +243,14 @@ def test_pods_without_a_node_are_counted_by_the_schedulers_reason() -> None:
         "train-bcdfg is admitted, and 2 of 2 pods wait.",
         '2 of them: "0/8 nodes are available".',
     ]
+
+
+def test_pods_of_a_node_that_does_not_answer_do_not_wait() -> None:
+    pod = {"metadata": {"name": "train-0"}, "status": {"phase": "Running", "conditions": [condition("Ready", False)]}}
+
+    (line,) = explanation(workload=ADMITTED, pods=[pod])
+
+    assert line == "train-bcdfg is admitted, and not all of its pods are ready."
 
 
 def waiting_pod(name: str, message: str) -> Json:

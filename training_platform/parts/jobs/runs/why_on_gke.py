@@ -213,11 +213,12 @@ def _starting(run: Run, seen: Seen) -> Iterator[str]:
         yield from _stopping(run, seen)
         return
     waiting = [pod for pod in seen.pods if (pod.get("status") or {}).get("phase") == "Pending"]
-    yield (
-        f"{run.name} is admitted, and {len(waiting)} of {len(seen.pods)} pods wait."
-        if seen.pods
-        else f"{run.name} is admitted, and its pods do not exist yet."
-    )
+    if not seen.pods:
+        yield f"{run.name} is admitted, and its pods do not exist yet."
+    elif waiting:
+        yield f"{run.name} is admitted, and {len(waiting)} of {len(seen.pods)} pods wait."
+    else:
+        yield f"{run.name} is admitted, and not all of its pods are ready."
     texts = (_wait(pod) if holds(pod, "PodScheduled") else words(pod, "PodScheduled") for pod in waiting)
     counts = Counter(filter(None, texts))
     for text, count in counts.most_common():
@@ -310,7 +311,8 @@ def _notices(node: Json) -> Iterator[str]:
     if reason := labels.get("cloud.google.com/fault-behavior"):
         yield f"was reported to Google as faulty ({reason})"
     if (ready := condition(node, "Ready")) and ready.get("status") != "True":
-        yield f"is not ready: {quoted(str(ready.get('message') or ready.get('reason')))}"
+        reason = quoted(str(ready.get("message") or ready.get("reason")))
+        yield f"is not ready: {reason}; its pods start elsewhere once GKE has repaired it, or its VM is deleted"
     for resource in ("nvidia.com/gpu", "google.com/tpu"):
         whole, offered = (int((status.get(key) or {}).get(resource, 0)) for key in ("capacity", "allocatable"))
         if offered < whole:
