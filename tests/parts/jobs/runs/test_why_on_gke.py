@@ -63,7 +63,7 @@ def test_coming_maintenance_and_faults_of_hosts_are_reported() -> None:
         host("e", {"cloud.google.com/fault-behavior": "XID"}),
     ]  # fmt: skip
     down = host("f")
-    down["status"]["conditions"] = [condition("Ready", False, "Kubelet stopped posting node status.")]
+    down["status"]["conditions"] = [condition("Ready", False, "Kubelet stopped.")]
 
     coming, *lines = [line for line in explanation(nodes=[*nodes, down]) if line.startswith("Node ")]
 
@@ -73,8 +73,7 @@ def test_coming_maintenance_and_faults_of_hosts_are_reported() -> None:
         "Node d is under host maintenance now.",
         "Node d is about to be terminated by Google Cloud.",
         "Node e was reported to Google as faulty (XID).",
-        'Node f is not ready: "Kubelet stopped posting node status"; its pods start elsewhere once GKE has repaired it, or '
-        "its VM is deleted.",
+        'Node f is not ready: "Kubelet stopped"; its pods start elsewhere once GKE repairs it, or its VM is deleted.',
     ]
 
 

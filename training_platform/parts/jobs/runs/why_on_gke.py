@@ -312,7 +312,7 @@ def _notices(node: Json) -> Iterator[str]:
         yield f"was reported to Google as faulty ({reason})"
     if (ready := condition(node, "Ready")) and ready.get("status") != "True":
         reason = quoted(str(ready.get("message") or ready.get("reason")))
-        yield f"is not ready: {reason}; its pods start elsewhere once GKE has repaired it, or its VM is deleted"
+        yield f"is not ready: {reason}; its pods start elsewhere once GKE repairs it, or its VM is deleted"
     for resource in ("nvidia.com/gpu", "google.com/tpu"):
         whole, offered = (int((status.get(key) or {}).get(resource, 0)) for key in ("capacity", "allocatable"))
         if offered < whole:
