@@ -468,7 +468,7 @@ class Environment(Consistent):
     )
     cohorts: dict[Name, CohortSpec] = Field(
         default=NOTHING,
-        description="Cohorts of teams, keyed by name. The cohort training-platform contains all others.",
+        description="Cohorts of teams, keyed by name. The root of all cohorts is named training-platform.",
         examples=[{"research": {"weight": 2}}],
     )
     fair_sharing: bool = Field(
