@@ -1,4 +1,4 @@
-"""The Kueue of one cluster, as the model simulates it: the specs of its queues, and the machines of its flavors."""
+"""Kueue's configuration in one cluster, as the model simulates it: the specs of queues, and the machines of flavors."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ class FlavorMachines(NamedTuple):
 
 
 class Counting(NamedTuple):
-    """How Kueue counts requests, and a map from LocalQueues (``namespace/name``) to their ClusterQueues.
+    """How Kueue counts a job's requests, and which ClusterQueue each LocalQueue (``namespace/name``) leads to.
 
-    A transformation defines whether a resource is kept, and the amounts of other resources that one unit of it adds.
+    A transformation says whether Kueue still counts a resource itself, and how much of other resources it counts for
+    each unit.
     """
 
     excluded: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ class Counting(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """One cluster's Kueue: the specs of its ClusterQueues, Cohorts and flavors, keyed by name.
+    """Kueue's configuration in one cluster: the specs of its ClusterQueues, Cohorts and flavors, keyed by name.
 
     ``fair_sharing`` contains the preemption strategies, or is None without fair sharing. ``counting`` is set if traces
     name resources instead of accelerators. ``settings`` maps each eviction reason to the name of the setting that

@@ -19,11 +19,11 @@ PreemptionPolicy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"
 
 
 class Pods(NamedTuple):
-    """One kind of pods of a job: the total amount of a resource, and the flavors that it may use (None: all).
+    """A group of identical pods of a job: the total amount of a resource, and the flavors they may use (None: all).
 
     ``more`` contains the other resources of the same resource group, which get the same flavor. If the resources of a
-    pod are in several groups, the pod becomes several kinds here, since Kueue chooses a flavor for each group. All of
-    these kinds except the first have ``is_same_kind``.
+    pod are in several resource groups, there is one ``Pods`` for each, since Kueue chooses a flavor for each resource
+    group. All of these except the first have ``is_same_kind``.
     """
 
     resource: str
@@ -43,8 +43,8 @@ class Shape(NamedTuple):
 class Attempt(NamedTuple):
     """The last attempt to find flavors for a job. The next cycle continues with the flavors after the last tried ones.
 
-    ``tried`` contains, for each kind of pods, the index of the last flavor that was tried, or -1 if all were. ``cycle``
-    and ``generation`` are the numbers of the cycle and of the queue's generation at the time of the attempt.
+    ``tried`` contains, for each kind of pods, the index of the last flavor that was tried, or -1 if all were tried.
+    ``cycle`` and ``generation`` are the numbers of the cycle and of the queue's generation at the time of the attempt.
     """
 
     tried: tuple[int, ...] = ()
@@ -59,8 +59,9 @@ NO_ATTEMPT: Final = Attempt()
 class Job:
     """A job: the request of its owner, and its state, which the methods change.
 
-    ``tie`` orders jobs that Kueue orders only by a random id. While the job holds quota, ``cells`` contains the cells
-    of its pods' first resources, and ``usage`` the amounts keyed by cell. Otherwise both are empty.
+    ``tie`` orders jobs that Kueue orders only by a random id. A cell is the index of a flavor's resource in ``Quotas``.
+    While the job holds quota, ``cells`` contains the cell of the first resource of each kind of pods, and ``usage``
+    contains the amounts keyed by cell. Otherwise both are empty.
     """
 
     name: str
@@ -112,7 +113,8 @@ class Job:
 class QueuePolicy:
     """The policies of a ClusterQueue.
 
-    If ``takes_while_borrowing``, a job that borrows may evict jobs of other queues up to ``highest_taken_priority``.
+    If ``takes_while_borrowing`` is set, a job that borrows quota may evict jobs of other queues whose priority is at
+    most ``highest_taken_priority``.
     """
 
     within_queue: PreemptionPolicy
@@ -147,8 +149,8 @@ class Queue:
     """A ClusterQueue: its policies and its jobs.
 
     Waiting jobs are grouped by shape. The preemptor is the last job that evicted others; it is first in the queue until
-    it is admitted. Drained jobs wait until the queue is no longer held. ``aside`` contains the shapes of jobs that do
-    not fit anywhere. ``generation`` counts the changes that may have freed quota.
+    it is admitted. Jobs that were evicted to drain the queue wait until the queue is no longer held. ``aside`` contains
+    the shapes of jobs that do not fit anywhere. ``generation`` counts the changes that may have freed quota.
     """
 
     def __init__(self, name: str, spec: Json, member: Member, quotas: Quotas) -> None:
@@ -175,7 +177,7 @@ class Queue:
         self._used: defaultdict[int, Counter[int]] = defaultdict(Counter)  # by cell and the priority of jobs
 
     def start(self, job: Job) -> None:
-        """Mark a job as running. If it is the preemptor, it no longer is."""
+        """Mark a job as running. If it was the preemptor, the queue has no preemptor from now on."""
         if job is self._preemptor:
             self.prefer(None)
         self.generation += 1
@@ -205,7 +207,7 @@ class Queue:
         self.push(job)
 
     def most_evictable(self, job: Job, policy: PreemptionPolicy, cell: int) -> int:
-        """Return the maximum amount of a cell that evictions in this queue can free for a job under a policy."""
+        """Return how much of a flavor's resource (``cell``) evictions in this queue can free for a job, at most."""
         if policy == "Never":
             return 0
         highest: float = job.priority
@@ -238,7 +240,7 @@ class Queue:
             self.push(eviction.job)
 
     def join_drained(self) -> None:
-        """Move the drained jobs to the waiting ones."""
+        """Add the jobs that were evicted to drain the queue to the waiting jobs."""
         for job in self._drained:
             self.push(job)
         self._drained.clear()

@@ -1,6 +1,6 @@
 """Imports traces from other schedulers: Slurm's accounting, the Standard Workload Format, and Kueue's workloads.
 
-A table maps accounts to our teams, and kinds of GPUs to our accelerators or flavors::
+A table maps the accounts in such a file to teams, and its kinds of GPUs to accelerators or flavors::
 
     teams: {physics: vision, "*": nlp}
     needs: {a100: a100-80, "*": h100}
@@ -10,7 +10,7 @@ missing, names are kept unchanged. The import counts the jobs that it leaves out
 be read produces a finding with line and column.
 
 Source: sacct(1) of Slurm 24.05 for ``--parsable2`` and TRES; Feitelson's Standard Workload Format, version 2.2; Kueue's
-API v1beta2 for workloads. None of the three imports was tried with files of a real cluster.
+API v1beta2 for workloads. None of the three imports has been tried with files of a real cluster.
 """
 
 from __future__ import annotations
@@ -45,13 +45,16 @@ _ACCELERATORS: Final = ("nvidia.com/gpu", "google.com/tpu")
 
 
 class NameTable(Section):
-    """Our names for another scheduler's: teams keyed by account, group or ClusterQueue, and needs by kind of GPU."""
+    """How names in another scheduler's records translate to ours: accounts to teams, kinds of GPUs to ``needs``.
+
+    The keys of ``teams`` are accounts, groups or ClusterQueues.
+    """
 
     teams: dict[str, str] = Field(default_factory=dict)
     needs: dict[str, str] = Field(default_factory=dict)
 
     def row(self, team: str, needs: Iterable[tuple[str, str]], **more: object) -> Row | str:
-        """Return a row of a trace for amounts of each kind of GPU, or the reason why the table gives no row."""
+        """Return a row of a trace for a job that uses these GPUs, or the reason why the table gives no row for it."""
         parts: list[str] = []
         for amount, kind in needs:
             need = _our_name(self.needs, kind)
@@ -79,7 +82,7 @@ def read_table(path: Path | None) -> NameTable:
 class Imported:
     """Rows of a trace, the number of jobs left out for each reason, and findings about unreadable rows.
 
-    If ``resources`` is set, rows for Kueue's jobs list all of their resources, not only GPUs or TPUs of a flavor.
+    If ``resources`` is set, the rows of Kueue's workloads list all of their resources, not only their GPUs or TPUs.
     """
 
     resources: bool = False
@@ -88,7 +91,7 @@ class Imported:
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, row: Row | str) -> None:
-        """Add a row. If given the reason for a left-out job instead, count it."""
+        """Add a row. If ``row`` is a string, count it as the reason why a job was left out."""
         if isinstance(row, str):
             self.left_out[row] += 1
         else:
@@ -203,7 +206,7 @@ def _read_slurm(path: Path, text: str, table: NameTable, imported: Imported) -> 
 
 
 class _WrongCellError(Exception):
-    """An invalid cell of Slurm's accounting: its column, what is wrong, and what is allowed."""
+    """An invalid cell of a Slurm accounting file: its column, what is wrong, and what is allowed."""
 
     def __init__(self, column: str, message: str, allowed: str) -> None:
         super().__init__(message)
@@ -213,7 +216,7 @@ class _WrongCellError(Exception):
 
 
 def _slurm_job(job: str, submit: str, account: str, run: tuple[str, str], table: NameTable) -> Row | str:
-    """Return a row of a trace, or the reason for leaving the job out. ``run`` is the elapsed time and the TRES."""
+    """Return a row of a trace, or the reason for leaving the job out. ``run`` has the elapsed time and the TRES."""
     elapsed, tres = run
     numbers = [(amount, name) for name, amount in _GPUS.findall(tres)]
     gpus = [(amount, name) for amount, name in numbers if amount.strip("0")]

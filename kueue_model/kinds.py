@@ -72,7 +72,7 @@ def _refused_fields(node: yaml.MappingNode, shape: Shape, subject: str, path: st
 
 
 def _wrong_value(node: yaml.ScalarNode, shape: Shape, field: str) -> str:
-    """Return a text about the values that are allowed instead, or an empty string if the value is valid."""
+    """Return a phrase that lists the values allowed instead, or an empty string if the value is valid."""
     text = str(node.value)
     if "enum" in shape and text not in shape["enum"]:
         return _nearest(text, {value: value for value in shape["enum"]})

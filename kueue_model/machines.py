@@ -68,10 +68,10 @@ class CapacityTimes(Section):
 def expected_losses(
     times: Mapping[str, CapacityTimes], capacities: frozenset[str], seconds: float, checkpoint: float
 ) -> float:
-    """Return how many times, on average, a job loses its machines before it has run for ``seconds``.
+    """Return how many times, on average, a job loses its machines until it has completed ``seconds`` of work.
 
-    The number grows exponentially with the time between checkpoints, since each loss discards the work after the last
-    one.
+    The number grows exponentially with the time between checkpoints, since each loss discards the work that was done
+    after the last checkpoint.
     """
     losses = (times[name].lost_hours for name in capacities)
     rate = sum(1 / (loss.mean * 3600) for loss in losses if loss)

@@ -79,7 +79,7 @@ class FlavorFile(RootModel[dict[str, FlavorTimes]]):
 
 
 class Manifests(NamedTuple):
-    """The queues of manifests, the arrival and loss times of their machines, and sentences about ignored fields.
+    """The queues read from manifests, the arrival and loss times of their machines, and sentences about ignored fields.
 
     ``labels`` contains the node labels of each ResourceFlavor.
     """
@@ -130,7 +130,7 @@ def read_manifests(path: Path, machines: Path | None = None) -> Manifests:
 
 
 def with_machines(sides: Sequence[Manifests], machines: Path) -> list[Manifests]:
-    """Return the manifests with the times and prices of a table. It may name the flavors of any of the manifests.
+    """Return the manifests with the times and prices of a table. It may name any flavor that one of them has.
 
     Raises UserError for a table that cannot be read or that names another flavor.
     """
@@ -278,7 +278,7 @@ def _position(row: Object, *path: str) -> str:
 
 
 def _readable(row: Object, read: Callable[[Json], Json], errors: list[str]) -> Json:
-    """Return a spec in the form that the model reads, and add any error in it to ``errors``."""
+    """Return a spec as converted by ``read`` to the model's form, and add any error in it to ``errors``."""
     try:
         return read(row.spec)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -288,7 +288,7 @@ def _readable(row: Object, read: Callable[[Json], Json], errors: list[str]) -> J
 
 
 def _queue_spec(spec: Json) -> Json:
-    """Return the spec of a ClusterQueue in the form that the model reads. Raises ValueError if it lends too much."""
+    """Return the spec of a ClusterQueue in the model's form. Raises ValueError if it lends more than it has."""
     readable = _cohort_spec(spec)
     for group in readable["resourceGroups"]:
         for flavor in group["flavors"]:
@@ -398,7 +398,7 @@ def _flavors(specs: list[Json], table: Mapping[str, FlavorTimes]) -> dict[str, F
 
 
 def _unit(resource: str) -> int:
-    """Return the size of the unit for displaying amounts: a CPU, or a GiB."""
+    """Return the size of the unit in which amounts are displayed, such as one CPU or one GiB."""
     return 2**30 if resource in ("memory", "ephemeral-storage") else units(resource)
 
 

@@ -1,4 +1,4 @@
-"""Prints the findings about a trace, and the result of a simulation in each format."""
+"""Prints the findings about a trace, and prints the result of a simulation in any of its formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS: Final = ("text", "json", "markdown", "html")
 def checked_trace(
     trace: Trace, path: Path, changes: Path | None, clusters: Sequence[Cluster], printed: list[Finding]
 ) -> Trace:
-    """Print the findings about a trace that are not in ``printed``, and return the trace with its changes.
+    """Print those findings about a trace that are not in ``printed``, and return the trace including its changes.
 
     Raises UserError for a trace without a usable job, and for changes that cannot be read.
     """

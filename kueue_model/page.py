@@ -42,7 +42,7 @@ def page(result: Result, title: str) -> str:
 
 
 def _waits_by_team(result: Result) -> dict[str, list[Bar]]:
-    """Return a bar for the waits of each team, and one for the waits in the base."""
+    """Return bars for each team: one for its waits, and one for its waits in the base."""
     runs = {"": result.runs[0]}
     if result.base:
         runs[" before"] = result.base[0]

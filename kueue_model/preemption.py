@@ -3,9 +3,9 @@
 In both modes, the scheduler removes candidates in order until the job fits, and then restores those that are not
 necessary.
 
-With fair sharing, the next candidate belongs to the member that borrows the most. A rule compares the share of this
-member with that of the waiting job's queue, unless this queue is within its own quota. Without fair sharing, the first
-candidates are those whose quota the waiting job's queue or its cohorts have a claim to.
+With fair sharing, the next candidate belongs to the queue or cohort that borrows the most. A rule compares its share
+with the share of the waiting job's queue, unless the latter is within its own quota. Without fair sharing, the first
+candidates are jobs that use quota to which the waiting job's queue or its cohorts have a claim.
 
 Source: kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption, read 2026-11-23; its KEP 1714 for the two rules.
 """
@@ -27,8 +27,8 @@ Needed = frozenset[int]
 class Target(NamedTuple):
     """A running job that may be evicted, and the reason: ``queue``, ``reclaim``, ``share`` or ``borrowing``.
 
-    Without fair sharing, ``shared_cohort`` is the lowest common cohort of both queues, or None if the queue is the
-    same.
+    Without fair sharing, ``shared_cohort`` is the lowest cohort that contains both the running and the waiting job's
+    queue, or None if both jobs are in the same queue.
     """
 
     job: Job
@@ -38,7 +38,7 @@ class Target(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A job that does not fit, the amounts that it requests, and the cells in which it needs evictions."""
+    """A job that does not fit, the amounts that it requests, and the flavors and resources that lack free quota."""
 
     job: Job
     queue: Queue
@@ -60,7 +60,7 @@ class Waiting(NamedTuple):
         return (not job.evicting, job.queue == self.queue.name, job.priority, -job.reserved, job.tie)
 
     def candidates(self, queue: Queue) -> list[Job]:
-        """Return the running jobs of a queue that use the needed cells and that the policies allow the job to evict."""
+        """Return a queue's running jobs that use quota the job needs and that the policies allow the job to evict."""
         policy = self.queue.policy.reclaim
         if queue is self.queue:
             policy = self.queue.policy.within_queue
@@ -116,8 +116,8 @@ def targets(waiting: Waiting) -> list[Target]:
 def _is_hopeless(waiting: Waiting) -> bool:
     """Return True if evicting all candidates would not free enough quota. This usually saves the search.
 
-    The share of a queue directly below the root does not change by evictions if it has no candidates of its own. Queues
-    with smaller shares then provide no candidates.
+    If a queue directly below the root has no candidates of its own, evictions do not change its share. Queues with
+    smaller shares then provide no candidates.
     """
     job, queue, usage, needed, queues, strategies = waiting
     member = queue.member
@@ -147,7 +147,7 @@ def _is_hopeless(waiting: Waiting) -> bool:
 
 
 def _fair_targets(waiting: Waiting, strategies: tuple[str, ...]) -> Iterator[Target]:
-    """Yield jobs to remove, by the first strategy and then by the second. Shares include the waiting job's usage."""
+    """Yield the jobs to remove by the first strategy, then by the second. Shares include the waiting job's usage."""
     own_queue = waiting.queue
     candidates = waiting.candidates(own_queue)
     for queue in waiting.queues:
@@ -193,7 +193,7 @@ def _by_first_rule(
 
 
 def _by_second_rule(waiting: Waiting, candidates: Iterable[Job]) -> Iterator[Target]:
-    """Yield one more job of each queue whose share is larger than the waiting job's queue would have."""
+    """Yield one more job of each queue whose share is larger than the share that the waiting job's queue would have."""
     largest = _Largest(waiting, candidates)
     for member, jobs in largest:
         own_side, other_side = waiting.queue.member.beside(member)
@@ -204,7 +204,7 @@ def _by_second_rule(waiting: Waiting, candidates: Iterable[Job]) -> Iterator[Tar
 
 
 class _Largest:
-    """An iterator over queues, each time the queue with the largest share that still has candidates."""
+    """An iterator that always yields the queue with the largest share among those that still have candidates."""
 
     def __init__(self, waiting: Waiting, candidates: Iterable[Job]) -> None:
         self.own = waiting.queue.member
@@ -287,7 +287,7 @@ def _classical_targets(waiting: Waiting) -> list[Target]:
 
 
 def _still_a_candidate(waiting: Waiting, target: Target, *, borrowing: bool) -> bool:
-    """Return True if the candidate's queue, and its cohorts below the one shared with the job, still borrow."""
+    """Return True if the candidate's queue still borrows, and so do its cohorts below the one shared with the job."""
     if borrowing and target.if_not_borrowing:
         return False
     return target.shared_cohort is None or _borrows_below(waiting, target.job.member, target.shared_cohort)
@@ -301,8 +301,8 @@ def _borrows_below(waiting: Waiting, member: Member, cohort: Member) -> bool:
 def _in_cohorts(waiting: Waiting) -> tuple[list[Target], list[Target]]:
     """Return the candidates of other queues in two lists.
 
-    The first list has the candidates whose quota the job's queue or its cohorts have a claim to. The second has the
-    others.
+    The first list has the jobs that use quota to which the waiting job's queue or its cohorts have a claim. The second
+    list has the others.
     """
     queue = waiting.queue
     has_claim = False

@@ -27,7 +27,7 @@ _SUFFIXES: Final = {
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", 1)},
 }  # fmt: skip
 Weighed = tuple[int, float]
-"""A pair that orders members: 1 if the weight is 0 and something is borrowed, else 0; then the dominant share."""
+"""A pair that orders queues and cohorts: 1 if they borrow with a weight of 0, else 0; then the dominant share."""
 
 
 class Quota(NamedTuple):
@@ -42,9 +42,9 @@ class Member:
     """A ClusterQueue or a cohort: its quota and usage, and its parent and children in the tree.
 
     ``local`` is the amount that the member never lends. ``subtree`` is its own quota plus the amount that its children
-    lend to it; ``usage`` counts against ``subtree``. ``height`` is the distance to the lowest queue below, 0 for a
-    queue. ``lendable`` maps each resource to the amount that the parent could give if nothing was used. Shares are
-    fractions of this amount, and are cached until the usage changes.
+    lend to it; ``usage`` counts against ``subtree``. ``height`` is the number of levels down to its lowest queue, 0 for
+    a queue itself. ``lendable`` maps each resource to the amount that the parent could give if nothing was used. Shares
+    are fractions of this amount, and are cached until the usage changes.
     """
 
     def __init__(self, name: str, weight: float, quotas: Mapping[int, Quota], resources: Sequence[str]) -> None:
@@ -69,7 +69,7 @@ class Member:
         self.kept_beside: dict[Member, tuple[Member, Member]] = {}
 
     def path(self) -> Iterator[Member]:
-        """Yield the cohorts above, from the parent to the root."""
+        """Yield the cohorts above this member, from its parent to the root."""
         above = self.parent
         while above is not None:
             yield above
@@ -153,9 +153,9 @@ class Member:
         return self.kept_share
 
     def lowest_fit(self, cell: int, amount: int) -> tuple[int, bool]:
-        """Return the height of the lowest subtree with enough quota for an amount, and whether it is below the root.
+        """Return the height of the lowest member with enough quota for an amount, and whether it is below the root.
 
-        If no subtree has enough, return the height of the root.
+        If no member has enough, return the height of the root.
         """
         for member in (self, *self.path()):
             if not member.borrows_with(cell, amount):
@@ -168,8 +168,9 @@ class Quotas:
     """The tree of one cluster, built from the specs of its ClusterQueues and Cohorts, keyed by name.
 
     A cohort without a Cohort object is a root without quota. ``order`` shuffles the members, since Kueue iterates over
-    them in the random order of a Go map, which decides between cohorts with equal shares. ``flavors`` and ``labels``
-    are keyed by cell: its flavor, and a label that also names the resource if the flavor has several.
+    them in the random order of a Go map, and this order decides between cohorts with equal shares. A cell is an index
+    into ``flavors`` and ``labels``, which contain its flavor, and a label that also names the resource if the flavor
+    has several.
     """
 
     def __init__(self, queues: Mapping[str, Json], cohorts: Mapping[str, Json], order: random.Random) -> None:
@@ -205,7 +206,7 @@ class Quotas:
         return Member(name, float(spec.get("fairSharing", {}).get("weight", 1)), quotas, resources)
 
     def _sum_up(self, member: Member, order: random.Random) -> None:
-        """Add the quota that members lend to the quota of their cohorts."""
+        """Add the quota that each member lends to the quota of its cohort."""
         order.shuffle(member.children)
         cells = set(member.cells)
         for child in member.children:
@@ -259,7 +260,7 @@ def amount(resource: str, quantity: object) -> int:
 
 
 def units(resource: str) -> int:
-    """Return the internal amount of one displayed unit of a resource."""
+    """Return how many of the integers that Kueue counts make one displayed unit of a resource."""
     return 1000 if resource == "cpu" else 1
 
 

@@ -24,7 +24,7 @@ from kueue_model.traces import Change, TraceJob
 
 NEVER: Final = -1.0
 MOST_LOSSES: Final = 10_000
-"""The average number of losses of machines above which a job is considered never-ending."""
+"""The average number of machine losses above which a job is considered to never end."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,10 +48,11 @@ class Run:
 
 @dataclass(slots=True)
 class Use:
-    """A team's use of a flavor in chip-seconds: the quota that it held, and the borrowed part.
+    """A team's use of a flavor in chip-seconds: how much quota it held, and how much of that it borrowed.
 
-    ``ran`` is the part during which machines existed; it includes work that was lost later. ``lent`` is the part of the
-    team's quota that others borrowed, divided among the lending teams in proportion to their idle quota.
+    ``ran`` is the part of the held quota for which machines existed; it includes work that was lost later. ``lent`` is
+    the part of the team's quota that others borrowed. Borrowed quota is divided among the lending teams in proportion
+    to their idle quota.
     """
 
     held: float = 0.0
@@ -63,7 +64,7 @@ class Use:
 
 
 class EvictionKey(NamedTuple):
-    """The evicting and the evicted team, the flavors and the reason."""
+    """The team that evicts, the team whose jobs are evicted, the flavors, and the reason."""
 
     team: str
     victim: str
@@ -73,7 +74,7 @@ class EvictionKey(NamedTuple):
 
 @dataclass
 class Played:
-    """The history of a cluster: jobs in the order of the trace, use for each team and flavor, and preemption loops.
+    """The history of a cluster: jobs in the order of the trace, usage by team and flavor, and preemption loops.
 
     ``levels`` contains, for each flavor, the times at which the number of chips in use changes, and the new number.
     """
@@ -96,7 +97,7 @@ def play(
     seed: int = 0,
     changes: Iterable[Change] = (),
 ) -> Played:
-    """Simulate the jobs of a cluster until no event is left. The same seed repeats a run.
+    """Simulate a cluster's jobs until no event is left. The same seed gives the same history.
 
     Changes after the end of the last job have no effect.
     """
@@ -297,7 +298,7 @@ class _Replay:
             self.flavor_use[cell].change(run.job.queue, sign * amount, self.now)
 
     def _amounts(self, run: Run) -> Iterator[tuple[int, int]]:
-        """Yield the cell and amount of each resource that a job holds or held last."""
+        """Yield the flavor and resource (as a cell) and the amount of everything that a job holds or held last."""
         for pods, cell in zip(run.job.pods, run.used, strict=True):
             yield cell, pods.amount
             for resource, amount in pods.more:
@@ -322,7 +323,7 @@ class _Replay:
 
 
 class _FlavorUse:
-    """The amounts of one flavor that its teams hold, borrow and lend, summed over time."""
+    """How much of one flavor each team holds, borrows and lends, summed over time."""
 
     def __init__(self, scheduler: Scheduler, cell: int) -> None:
         teams = {name: queue.member for name, queue in scheduler.queues.items() if cell in queue.member.cells}

@@ -46,7 +46,7 @@ def duration(seconds: float) -> str:
 
 
 class TeamFlavor(NamedTuple):
-    """The key of a team's jobs that use a flavor, or ``ALL`` flavors."""
+    """The key of the jobs of one team that use one flavor, or use any flavor if it is ``ALL``."""
 
     cluster: str
     team: str
@@ -62,7 +62,7 @@ class ClusterFlavor(NamedTuple):
 
 
 class TeamReason(NamedTuple):
-    """The key of a team's jobs that never start or end, for one reason."""
+    """The key of a team's jobs that never start or never end for the same reason."""
 
     cluster: str
     team: str
@@ -70,7 +70,7 @@ class TeamReason(NamedTuple):
 
 
 class TeamEvictions(NamedTuple):
-    """The key of evictions: the evicting and the evicted team, the flavors, and the setting that allows them."""
+    """The key of evictions: the team that evicts, the evicted team, the flavors, and the setting that allows them."""
 
     cluster: str
     team: str
@@ -132,7 +132,7 @@ TABLES: Final[Mapping[str, Table]] = {
 
 @dataclass
 class Figures:
-    """The figures of one run over all clusters: the rows of ``TABLES``, and the evictions that are not part of loops.
+    """The figures of one run in all clusters: the rows of ``TABLES``, and the evictions that are not part of loops.
 
     ``levels`` contains the chips in use at ``POINTS`` regular times of the run, keyed like the table of flavors.
     ``courses`` contains, for each cluster and team, the median wait in hours of the jobs in each of the ``PARTS`` of
@@ -185,7 +185,7 @@ class Figures:
 
 
 def play_trace(clusters: Sequence[Cluster], trace: Trace, times: Mapping[str, CapacityTimes], seed: int) -> Figures:
-    """Simulate a trace in every cluster. The same seed repeats a run."""
+    """Simulate a trace in every cluster. The same seed gives the same figures."""
     days = max(trace.jobs[-1].submitted / DAY, 1 / 24)
     played: list[Played] = []
     for cluster in clusters:
@@ -292,7 +292,7 @@ def _add_flavor(run_figures: Figures, part: Played, flavor: str, span: float) ->
 
 
 def _levels(part: Played, flavor: str, span: float) -> list[float]:
-    """Return the average chips in use in each of ``POINTS`` equal parts of a run."""
+    """Return the average number of chips in use in each of ``POINTS`` equal intervals of a run."""
     unit = part.cluster.flavors[flavor].unit
     moments, totals = part.levels[flavor]
     width = span / POINTS
@@ -308,9 +308,9 @@ def _levels(part: Played, flavor: str, span: float) -> list[float]:
 
 @dataclass
 class Result:
-    """The runs of a simulation, and the runs of its base, if any. ``ref`` is the base's name.
+    """The runs of a simulation, and the runs of the base it is compared with, if any. ``ref`` is the base's name.
 
-    If ``has_resources``, flavors have quota of any resource, such as CPU and memory, not only of chips.
+    If ``has_resources`` is set, flavors have quota of any resource, such as CPU and memory, not only of chips.
     """
 
     runs: Sequence[Figures]
@@ -320,14 +320,14 @@ class Result:
     has_resources: bool = False
 
     def words(self, title: str) -> str:
-        """Return a title. If flavors have quota of any resource, the title says "quota" instead of "chips"."""
+        """Return a title. If flavors have quota of any resource, replace "chips" in it by "quota"."""
         if not self.has_resources:
             return title
         return title.replace("chip-hours", "resource-hours").replace("chips", "quota").replace("Chips", "Quota")
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks: the number of runs if there are several, the notes, and the parts that the simulator leaves out."""
+        """Remarks: the number of runs if there are several, the notes, and what the simulator does not model."""
         remarks = [*self.notes, f"Left out: {LEFT_OUT}."]
         sides = [side for side in (self.runs, self.base) if len(side) > 1]
         if sides:

@@ -1,15 +1,16 @@
 """A model of Kueue's scheduler: which jobs it admits, on which flavors, and which jobs it evicts for them.
 
-``Scheduler`` is the Kueue of one cluster. Callers submit jobs and end them, and ``settle`` runs Kueue until nothing
+``Scheduler`` models Kueue in one cluster. Callers submit jobs and end them, and ``settle`` runs Kueue until nothing
 more happens at that instant. A cycle takes the first job of every queue, finds flavors for each, and processes them in
 the order of fair sharing. Without fair sharing, the order depends on borrowing, priority and age.
 
 A job that fits nowhere is set aside with all jobs of its shape until quota becomes free or a job is removed. After a
-second, all of them are tried again, since Kueue collects changes for a second. If a Cohort object has a parent cohort,
-Kueue also tries them again when the status of a queue has changed; Kueue updates this status a second after the change.
+second, all of them are tried again, since Kueue collects changes for a second before it acts on them. If a Cohort
+object has a parent cohort, Kueue also tries them again when the status of a queue has changed; Kueue updates this
+status a second after the change.
 
-A job that evicts others stays first in its queue until it is admitted, or until another job of the queue evicts some.
-Jobs of a drained queue wait until the queue is released, and then follow the jobs that waited in it.
+A job that evicts others stays first in its queue until it is admitted, or until another job of the queue evicts jobs.
+Jobs evicted from a drained queue wait until the queue is released, and then line up behind the jobs that waited in it.
 
 Modelled with the default feature gates of Kueue 0.19: FlavorFungibility, FlavorFungibilityPreserveScanProgress,
 FairSharingPreemptWithinNominal, FairSharingPrioritizeNonBorrowing, PrioritySortingWithinCohort and
@@ -40,7 +41,7 @@ REQUEUE_SECONDS: Final = 1.0
 """How long Kueue collects changes before it retries jobs that were set aside."""
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)  # how a flavor can be assigned, the worst first
 TRUCE_SECONDS: Final = 6 * 3600.0
-"""After a loop, how long jobs of the same queue and shape do not evict others. In a cluster the loop would continue."""
+"""How long jobs of the same queue and shape do not evict others after a loop. In a cluster the loop would continue."""
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class Entry:
 
 
 class Assignable(NamedTuple):
-    """The way in which a flavor can be assigned, the level from which it borrows, and the jobs to evict."""
+    """How a flavor can be assigned, from which level of the cohort tree it borrows, and which jobs it has to evict."""
 
     mode: int
     level: int
@@ -67,14 +68,14 @@ class Assignable(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """An admitted job, and the cells of the flavors assigned to its pods."""
+    """An admitted job, and the flavors and resources (as cells) assigned to its pods."""
 
     job: Job
     cells: tuple[int, ...]
 
 
 class Moves(NamedTuple):
-    """The moves at an instant, in order. ``loops`` contains the evictions that would repeat endlessly."""
+    """The admissions and evictions at an instant, in order. ``loops`` has the evictions that would repeat endlessly."""
 
     steps: list[Admission | Eviction]
     loops: list[Eviction]
@@ -95,7 +96,7 @@ class Timing(NamedTuple):
 
     @classmethod
     def of_seed(cls, seed: int) -> Timing:
-        """Return the timing of a seed. Eight successive seeds cover all modelled timings."""
+        """Return the timing that belongs to a seed. Eight successive seeds cover all modelled timings."""
         return cls(
             one_by_one=seed % 2 == 1,
             before_next_cycle=seed % 8 >= 4,
@@ -123,7 +124,7 @@ class _CycleState:
 
 
 class Scheduler:
-    """The Kueue of one cluster. ``fair_sharing`` contains the preemption strategies, or is None without fair sharing.
+    """Kueue in one cluster. ``fair_sharing`` contains the preemption strategies, or is None without fair sharing.
 
     ``seed`` determines the timing of evictions, and the ties that Kueue breaks by random ids.
     """
@@ -178,7 +179,7 @@ class Scheduler:
         self._forget_states(job)
 
     def hold(self, name: str, policy: str, now: float) -> None:
-        """Set the stop policy of a queue: hold it, drain it, or release it."""
+        """Set the stop policy of a queue, which holds it, drains it, or releases it."""
         self._now = now
         queue = self.queues[name]
         queue.held = policy != "None"
@@ -228,7 +229,7 @@ class Scheduler:
                 self._finish_evictions(moves)
 
     def _finish_evictions(self, moves: Moves) -> None:
-        """Return one evicted job or all of them to their queues, depending on the timing."""
+        """Return the next evicted job, or all evicted jobs, to their queues, depending on the timing."""
         finished = self._evicting
         self._evicting = []
         if self.timing.one_by_one:
@@ -252,7 +253,7 @@ class Scheduler:
         self._note_status_change(job)
 
     def _count_state(self, moves: Moves) -> None:
-        """Detect a loop, in which jobs that evict each other return to the same state, and stop it."""
+        """Detect and stop a loop, in which jobs evict each other and always return to the same state."""
         queues = self.queues.values()
         running = frozenset((job, job.cells) for queue in queues for job in queue.running)
         state = running, tuple(frozenset(queue.aside) for queue in queues)
@@ -273,7 +274,7 @@ class Scheduler:
         self._try_again()
 
     def _note_status_change(self, job: Job) -> None:
-        """Schedule a retry for the time after the status of the job's queue changes."""
+        """Schedule a retry for the moment after the change of the status of the job's queue."""
         if job.queue in self.watched:
             self._status_at = min(self._status_at, self._now + REQUEUE_SECONDS)
 
@@ -405,7 +406,7 @@ class Scheduler:
         return fits
 
     def _reserved(self, entry: Entry) -> dict[int, int]:
-        """Return the quota to reserve for a job that needs preemption but cannot preempt."""
+        """Return the quota to reserve for a job that needs evictions but may not evict any job."""
         reserved = {}
         member = entry.queue.member
         for cell, amount in entry.usage.items():
@@ -511,7 +512,7 @@ class Scheduler:
         return best_cell, best, -1 if last == len(cells) - 1 else last
 
     def _cells(self, queue: Queue, pods: Pods, cell: int) -> list[tuple[int, int]]:
-        """Return the cells of the pods' other resources in a cell's flavor, with amounts; none if one is missing."""
+        """Return the pods' resources in a cell's flavor, as pairs of cell and amount; empty if one is missing."""
         cells = [(cell, pods.amount)]
         for resource, amount in pods.more:
             sibling = queue.sibling_cells.get((cell, resource))
@@ -521,14 +522,14 @@ class Scheduler:
         return cells
 
     def _worst(self, entry: Entry, pods: Pods, cell: int) -> Assignable:
-        """Return the assignment of a flavor to pods with several resources. The resource that fits worst decides."""
+        """Return how a flavor can be assigned to pods with several resources. The resource that fits worst decides."""
         cells = self._cells(entry.queue, pods, cell)
         assignments = [self._assignment(entry, cell, amount) for cell, amount in cells]
         rank = _by_borrowing if entry.queue.policy.prefers_preemption else _by_mode
         return min(assignments, key=rank, default=Assignable(NO_FIT, 0, targets=[]))
 
     def _assignment(self, entry: Entry, cell: int, amount: int) -> Assignable:
-        """Return how a cell can be assigned. The result is cached until one of its inputs changes."""
+        """Return how a flavor's resource can be assigned. The result is cached until one of its inputs changes."""
         job = entry.job
         queue = entry.queue
         amount += entry.usage.get(cell, 0)
@@ -580,13 +581,13 @@ class Scheduler:
         )
 
     def _borrows_below_root(self, job: Job) -> bool:
-        """Return True if the queue of a running job, or a cohort above it except the root, borrows the job's cells."""
+        """Return True if a running job's queue, or a cohort above it except the root, borrows what the job uses."""
         return any(member.borrows(job.usage) for member in _below_root(job.member))
 
     def _clear_caches(self, job: Job, *, every_cell: bool) -> None:
         """Delete the cached assignments that depend on a job's usage.
 
-        If the job borrows, these are the assignments of every cell (``every_cell``), since its usage changes shares.
+        If the job borrows, set ``every_cell`` to delete the assignments of all flavors, since its usage changes shares.
         """
         changed = _below_root(job.member)[-1].cells if every_cell else job.usage
         for cell in changed:
@@ -611,7 +612,7 @@ def _by_mode(assignment: Assignable) -> tuple[int, ...]:
 
 
 def _by_borrowing(assignment: Assignable) -> tuple[int, ...]:
-    """Return the sorting key of assignments for the preference PreemptionOverBorrowing."""
+    """Return the sorting key of assignments under the preference PreemptionOverBorrowing."""
     return (min(assignment.mode, PREEMPT), -assignment.level, assignment.mode)
 
 

@@ -86,7 +86,7 @@ class Trace(NamedTuple):
     """The jobs of a file in the order of submission, the findings about its rows, and the number of unusable rows.
 
     Each cause has one finding, at the first affected row. ``start`` is the submission time of the first job in the
-    file. With ``has_dates``, times are dates, otherwise seconds.
+    file. If ``has_dates`` is set, times are dates, otherwise seconds.
     """
 
     jobs: tuple[TraceJob, ...]
@@ -109,11 +109,11 @@ class _CellError(Exception):
 
     @property
     def cause(self) -> tuple[str, ...]:
-        """The values that are equal for rows with the same mistake."""
+        """What identifies the mistake: rows with the same mistake have equal values."""
         return (self.column, self.message, self.allowed)
 
     def copy(self) -> _CellError:
-        """Return the error without its traceback, which would grow each time that a row raises it again."""
+        """Return the error without its traceback, which would otherwise grow each time the same error is raised."""
         return _CellError(self.column, self.message, self.allowed, self.nearest)
 
 
@@ -354,7 +354,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
-    """Return the first of several findings with the same cause, and mention how many others there are."""
+    """Return the first of several findings with the same cause. Its message says how many others there are."""
     _, first = rows[0]
     if len(rows) == 1:
         return first
@@ -363,7 +363,7 @@ def _summed_up(rows: Sequence[tuple[int, Finding]]) -> Finding:
 
 
 def _no_cluster_error(errors: Sequence[_CellError]) -> _CellError:
-    """Return the reason why no cluster of a team accepts a job, as one error if all clusters lack its flavor."""
+    """Return the reason why no cluster of a team accepts a job. If all clusters lack its flavor, this is one error."""
     first = errors[0]
     if not isinstance(first, _UnknownNeedError):
         return first.copy()
@@ -407,7 +407,8 @@ def _accelerator_pods(text: str, cluster: Cluster, team: str) -> Pods:
 def _resource_pods(words: Sequence[str], cluster: Cluster, counting: Counting, queue: str) -> Iterator[Pods]:
     """Yield the pods for resources such as ``8 nvidia.com/gpu 64 cpu on spot``, grouped and counted as in a queue.
 
-    If a flavor is named instead of a resource, it means only this flavor, and its resource other than CPU and memory.
+    A flavor may be named instead of a resource. It stands for the flavor's resource that is neither CPU nor memory, and
+    the pods then use only this flavor.
     """
     groups = cluster.queues[queue].get("resourceGroups", ())
     flavors = {flavor["name"]: group["coveredResources"] for group in groups for flavor in group["flavors"]}

@@ -1,7 +1,7 @@
 """The public names for programs that start a local cloud: the cloud, its server, its state, and its validator.
 
-``local_google_cloud.kubernetes`` has the public names of the substitute for Pulumi's Kubernetes provider. Both need the
-extra ``sandbox``.
+``local_google_cloud.kubernetes`` has the public names of the substitute for Pulumi's Kubernetes provider. Both modules
+need the extra ``sandbox``.
 """
 
 from local_google_cloud.endpoints import endpoints

@@ -1,4 +1,4 @@
-"""The endpoint settings that point the gcp provider's services to a local cloud."""
+"""The endpoint settings with which Pulumi's gcp provider sends its requests to a local cloud."""
 
 from __future__ import annotations
 
