@@ -225,7 +225,7 @@ class Queue:
         heapq.heappush(self._waiting.setdefault(job.shape, []), (job.created, job.tie, job))
 
     def prefer(self, job: Job | None) -> None:
-        """Move a job that evicts others to the front, or reset this with None. A StrictFIFO queue keeps its order."""
+        """Move a job that evicts others to the front. None undoes this. A StrictFIFO queue keeps its order."""
         earlier_first = self._first
         self._first = None
         self._preemptor = None if self.policy.is_strict else job
@@ -283,7 +283,7 @@ class Queue:
 
 
 class Eviction(NamedTuple):
-    """The eviction of ``job`` from its cells for the job ``by``. If a queue is drained, ``by`` is ``job`` itself."""
+    """The eviction of a job so that the job ``by`` can run. If its queue is drained, ``by`` is the job itself."""
 
     job: Job
     cells: tuple[int, ...]

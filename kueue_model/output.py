@@ -49,7 +49,7 @@ def print_result(result: Result, output_format: str, title: str, width: int) -> 
 
 
 def write_plots(result: Result, folder: Path) -> None:
-    """Write waits of each team and chips of each flavor as SVG files. Raises UserError if this is not possible."""
+    """Write each team's waits and each flavor's chips as SVG plots. Raises UserError if this is not possible."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, drawing in plot_files(result):

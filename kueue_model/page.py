@@ -66,7 +66,7 @@ def plot_files(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def plots(result: Result) -> Iterator[tuple[str, Markup]]:
-    """Yield named plots: the waits of each team, and each flavor's chips in use over time. The base is dashed."""
+    """Yield named plots: each team's waits, and each flavor's chips in use over time. The base is drawn dashed."""
     sides = _first_runs(result)
     days = sides[0].days
     for cluster, team in sorted({key for run in sides for key in run.courses}):

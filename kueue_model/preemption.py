@@ -56,7 +56,7 @@ class Waiting(NamedTuple):
         )
 
     def rank(self, job: Job) -> tuple[Any, ...]:
-        """Return the sorting key of candidates: first evicted ones, then other queues, low priority, the newest."""
+        """Return a sorting key: jobs already evicted come first, then other queues, low priority, the newest."""
         return (not job.evicting, job.queue == self.queue.name, job.priority, -job.reserved, job.tie)
 
     def candidates(self, queue: Queue) -> list[Job]:

@@ -76,7 +76,7 @@ class Member:
             above = above.parent
 
     def beside(self, other: Member) -> tuple[Member, Member]:
-        """Return the ancestor of each queue (or the queue itself) that is a direct child of their lowest cohort."""
+        """Return the two children of the lowest common cohort: one leads to (or is) this queue, one the other."""
         if other not in self.kept_beside:
             above = [self, *self.path()]
             side = other
@@ -136,7 +136,7 @@ class Member:
         return False
 
     def share(self) -> Weighed:
-        """Return the dominant share: the largest borrowed part of a lendable resource, in thousandths, by weight."""
+        """Return the dominant share: the largest borrowed part of any resource, in thousandths, over the weight."""
         if self.kept_share is None:
             over: dict[str, int] = {}
             ratio = 0.0

@@ -199,7 +199,7 @@ class _Replay:
         self.scheduler.end(run.job, self.now)
 
     def _settle(self) -> bool:
-        """Apply the scheduler's moves. Return False if never-ending jobs were removed and it has to run again."""
+        """Apply the scheduler's decisions. Return False if it has to run again without jobs that never end."""
         moves = self.scheduler.settle(self.now)
         for move in moves.steps:
             run = self.run_of[move.job]
@@ -372,7 +372,7 @@ class _FlavorUse:
             self._lend(root, amount * seconds)
 
     def _lend(self, root: Member, borrowed: float) -> None:
-        """Attribute the amount borrowed below a root to teams with idle quota, in proportion, within their limits."""
+        """Attribute quota borrowed below a root to teams with idle quota, in proportion, up to lending limits."""
         idle = {
             team: min(quota - self.held[team], self.lendable[team])
             for team, quota in self.quotas.items()

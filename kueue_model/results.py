@@ -394,7 +394,7 @@ def _cells(table: Table, key: Key, runs: Sequence[Rows], base: Sequence[Rows]) -
 
 
 def _values(table: Table, key: Key, figure: str, runs: Iterable[Rows]) -> list[float]:
-    """Return a figure of several runs. In tables of counts, a run without the row has 0; otherwise it is skipped."""
+    """Return a figure of several runs. In tables of counts, a run without this row counts as 0; else it is skipped."""
     missing = 0 if table.state == "over" else None
     values = [rows.get(key, {}).get(figure, missing) for rows in runs]
     return [value for value in values if value is not None]

@@ -334,7 +334,7 @@ class Scheduler:
                 yield job, queue
 
     def _counts(self, entry: Entry) -> bool:
-        """Return True if an entry that does not fit affects others. In nested cohorts, its position is enough."""
+        """Return True if an entry that does not fit affects others. In nested cohorts, being in line is enough."""
         if entry.mode == NO_FIT:
             return self.nested
         return bool(entry.targets or entry.queue.policy.reclaim != "Any" or self.nested)

@@ -2,10 +2,9 @@
 
 A stock-out lasts until it is cleared. The other two faults affect the next create request of their kind; a failure can
 also affect the next training job. Faults are not saved in the server's state file, so a restart clears them. Their
-effects remain, since they are stored in the ``meta`` of operations.
+effects remain, since they are stored with each operation (in its ``meta``).
 
-Source of the messages of stock-outs: akka/akka-core no. 32992 (GKE), read 2026-11-21. The message of Vertex AI is
-inferred.
+Source of GKE's stock-out messages: akka/akka-core no. 32992, read 2026-11-21. Vertex AI's message is inferred.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ _TARGETS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
 
 
 class FaultError(Exception):
-    """Raised for the text of a fault that does not exist."""
+    """Raised if the text of a fault is invalid."""
 
 
 def check_fault(text: str) -> None:
-    """Raise FaultError if a text does not name a fault, or names an unknown machine type or kind of resource."""
+    """Raise FaultError if ``text`` is not a known fault, or names an unknown machine type or kind of resource."""
     name, _, target = text.partition("=")
     if name not in _TARGETS:
         nearest = find_nearest(name, _TARGETS)
@@ -65,7 +64,7 @@ def _hint(nearest: str | None) -> str:
 
 @dataclass(kw_only=True)
 class ActiveFault:
-    """A fault, the number of times that it took effect, and the latest events."""
+    """An active fault: how many times it took effect, and its latest events."""
 
     fired: int = 0
     events: deque[Json] = field(default_factory=lambda: deque(maxlen=_KEPT_EVENTS))
@@ -88,7 +87,7 @@ class ActiveFaults:
         self._active.pop(text, None)
 
     def over(self, text: str) -> bool:
-        """Return True if a fault is no longer active."""
+        """Return True if a fault is not active (any more)."""
         return text not in self._active
 
     def shown(self) -> list[Json]:
@@ -99,7 +98,7 @@ class ActiveFaults:
         ]
 
     def hits(self, name: FaultName, target: str, subject: str) -> bool:
-        """Return True if a fault affects an operation, job or request now, and record that it does."""
+        """Return True if a fault affects an operation, job or request now, and record that it does so."""
         active = self._active.get(f"{name}={target}")
         if active is None or (active.fired and name != "stockout"):
             return False
@@ -122,14 +121,14 @@ class ActiveFaults:
             meta["changes"] = [[starting.work.target, error or {}, error is None]]
 
     def shortage(self, job: TrainingJob) -> JobShortage | None:
-        """Return the reason why a job gets no VMs, or None if it gets them."""
+        """Return the reason why a job does not get its VMs, or None if it gets them."""
         for machine_type in dict.fromkeys(job.machine_types):
             if self.hits("stockout", machine_type, str(job)):
                 return JobShortage(fault=f"stockout={machine_type}", message=_insufficient(job.region))
         return None
 
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
-        """Return the fraction of its run time after which a job fails, and the message; None if it succeeds."""
+        """Return the fraction of its run time after which a job fails, with the message; None if it does not fail."""
         return (_FAILURE_SHARE, _FAILURE_MESSAGE) if self.hits("failure", job.kind, str(job)) else None
 
 

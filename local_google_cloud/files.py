@@ -1,4 +1,4 @@
-"""Reads and writes the state files of a server. Writes are atomic, and a broken file raises one kind of error."""
+"""Reads and writes the state files of a server. Writes are atomic, and any unreadable file raises ``BrokenFile``."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class LocalCloud(Cloud):
         return answer
 
     def _resolve_project(self, route: Route, parameters: Json) -> tuple[str, str]:
-        """Return the project of a request, and its path with the project's id instead of its number."""
+        """Return the project of a request, and the path in which the project's number is replaced by its id."""
         path = re.sub(
             r"^projects/-/serviceAccounts/([^@]+)@([^.]+)\.", r"projects/\2/serviceAccounts/\1@\2.", route.path
         )

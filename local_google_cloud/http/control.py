@@ -1,4 +1,4 @@
-"""The server's own API below ``/_sandbox``, which controls settings, clock and faults, and removes resources."""
+"""The server's control API below ``/_sandbox``, which changes settings, clock and faults, and removes resources."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Control:
         return JSONResponse(self._cloud.faults.shown())
 
     async def clear_fault(self, request: Request) -> Response:
-        """Clear a fault, and continue the operations that waited for its end."""
+        """Clear a fault, and continue the operations that were waiting for this."""
         self._cloud.faults.clear(request.path_params["fault"])
         self._cloud.settle()
         self._cloud.store.flush()

@@ -1,8 +1,9 @@
 """Refuses requests from web pages, and bodies that are too long, too deep, or not JSON that Google accepts.
 
 Any web page in a browser on this machine can reach the loopback interface. A page that knows the port could send
-requests; they carry its ``Origin`` header or the content type of a form. With a host name that resolves to 127.0.0.1,
-the page could also read responses; such requests carry this name in the ``Host`` header. Other programs send neither.
+requests, which are recognised by their ``Origin`` header or by the content type of a form. A page whose host name
+resolves to 127.0.0.1 could also read responses; such requests are recognised by this name in the ``Host`` header.
+Programs other than browsers send neither.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ async def read_json(request: Request) -> Any:
 def parse_json(raw: bytes) -> Any:
     """Parse JSON. Raises Refusal for values that JSON or Google does not allow.
 
-    Python's parser accepts NaN, Infinity, numbers that exceed a double, and lone surrogates. A response cannot contain
-    these.
+    Python's parser accepts NaN, Infinity, numbers too large for a double, and lone surrogates, which a response could
+    not repeat.
     """
     if _depth(raw) > DEEPEST:
         raise _bad_json("Message too deep. Max recursion depth reached.")

@@ -1,6 +1,6 @@
 """Serves the local cloud over HTTP on the loopback interface.
 
-Each service is under its name: ``/container/v1/projects/...``.
+The first segment of a path is the short name of the service: ``/container/v1/projects/...``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from local_google_cloud.state.authorization import caller_of
 
 LOG: Final = logging.getLogger("local_google_cloud")
 _TRANSPORT: Final = "transport"
-"""The key of the connection in the state of a request."""
+"""The key under which the state of a request contains its connection."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -51,7 +51,7 @@ def serve(cloud: LocalCloud, port: int = 0) -> Iterator[int]:
 
 
 class _Protocol(H11Protocol):
-    """Gives the app access to each connection, so that it can close the connection to lose a response."""
+    """Gives the app access to each connection. The app simulates a lost response by closing the connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Store the connection in the state of its requests."""
@@ -96,7 +96,7 @@ def _endpoint(cloud: LocalCloud) -> Endpoint:
 
 
 def _upload(cloud: LocalCloud) -> Endpoint:
-    """Accept an object of any size in an existing bucket, and keep only its size."""
+    """Return the endpoint that accepts an object of any size in an existing bucket, and keeps only its size."""
 
     async def answer(request: Request) -> Response:
         bucket = request.path_params["bucket"]

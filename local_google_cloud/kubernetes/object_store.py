@@ -1,9 +1,9 @@
 """The object store: the objects of every cluster in memory, and optionally in a JSON file.
 
-Objects are keyed by group, not by version, since a cluster serves one object in all versions of its kind. Fields that a
-server fills in are deterministic, so two runs of a program give equal states: ``uid`` depends on the object's identity,
-``resourceVersion`` counts its updates from 1, and ``creationTimestamp`` is constant. No controller runs, so status
-fields stay empty. The file contains secrets in plain text, as a cluster does.
+The key of an object contains the API group but no version, since a cluster serves the same object in all versions of
+its kind. The fields that a server fills in are deterministic, so that two runs of a program give equal states: ``uid``
+depends on the object's identity, ``resourceVersion`` counts its updates from 1, and ``creationTimestamp`` is constant.
+No controller runs, so status fields stay empty. The file contains secrets in plain text, as a cluster does.
 
 The functions below the store work on property values in the engine's format. ``readable`` copies such a value without
 its secret markers, and replaces every unknown with ``UNKNOWN``.
@@ -86,7 +86,7 @@ class ObjectStore:
         return pruned(live, inputs)
 
     def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
-        """Accept every object, since this store cannot check anything before the object is created."""
+        """Accept every object without a check, since this store cannot check an object before it is created."""
 
     def has_namespace(self, cluster: str, name: str) -> bool:
         """Return True if a namespace exists."""
@@ -175,7 +175,7 @@ def is_secret(value: Any) -> bool:
 
 
 def with_secrets(value: Any, like: Any) -> Any:
-    """Return ``value``, with the parts wrapped as secrets that are secret in ``like``."""
+    """Return ``value``, with those parts wrapped as secrets that are secret in ``like``."""
     if is_secret(like):
         return {SIGNATURE: SECRET, "value": with_secrets(value, like["value"])}
     if isinstance(value, dict) and isinstance(like, Mapping):
@@ -233,7 +233,7 @@ class PropertyChange(NamedTuple):
 
 
 def changes(old: Any, new: Any, path: PropertyPath = ()) -> Iterator[PropertyChange]:
-    """Yield the differences of readable values. Null means absent, and an unknown differs from every known value."""
+    """Yield the differences between two values. Null means absent, and an unknown differs from every known value."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in sorted(old.keys() | new.keys()):
             yield from changes(old.get(name), new.get(name), (*path, name))

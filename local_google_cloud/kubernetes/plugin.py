@@ -2,8 +2,8 @@
 
 The engine attaches to it with ``PULUMI_DEBUG_PROVIDERS=kubernetes:PORT``. One attached plugin serves every provider
 resource of a program, but only ``Configure`` calls name a provider. The engine opens one connection per provider, so
-the plugin identifies the provider by the peer of a call. A call on a connection without ``Configure`` is served only if
-all providers so far have the same settings.
+the plugin identifies the provider by the address from which a call comes. A call on a connection that has received no
+``Configure`` call is served only if all providers so far have the same settings.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def serve(
 
 
 def _of_resource(method: Callable[[Any, Any, ResourceCall], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Return a gRPC method that calls ``method`` with the call's resource, and turns refusals into gRPC errors."""
+    """Return a gRPC method that passes the call's resource to ``method``, and turns refusals into gRPC errors."""
 
     @wraps(method)
     def answer(plugin: Plugin, request: Any, context: Any) -> Any:
@@ -79,7 +79,7 @@ def _of_resource(method: Callable[[Any, Any, ResourceCall], Any]) -> Callable[[A
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     """The provider plugin. The CRDs under ``crds`` define the schemas of custom kinds.
 
-    Helm releases are in ``store``. Objects are in ``objects`` if it is given, else also in ``store``.
+    ``store`` contains the Helm releases. Objects are in ``objects`` if it is given, else also in ``store``.
     """
 
     def __init__(self, store: ObjectStore, crds: Sequence[Path] = (), objects: ObjectStore | None = None) -> None:
@@ -206,7 +206,7 @@ class Plugin(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def _unimplemented(self, _request: Any, context: Any) -> Any:
-        """Return the error of unimplemented methods, without the traceback that the generated code logs."""
+        """Refuse an unimplemented method with an error, without the traceback that the generated code would log."""
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in kubernetes provider has no such call")
 
     Parameterize = GetSchema = GetMapping = GetMappings = Construct = Call = List = cast(Any, _unimplemented)
@@ -247,7 +247,7 @@ def configured(urn: str, args: Json) -> ProviderSettings:
 
 
 def changed_settings(old: Json, new: Json) -> tuple[list[str], list[str]]:
-    """Return the changed properties, and those whose change replaces the provider with all of its resources.
+    """Return the changed properties, and those among them whose change replaces the provider and all of its resources.
 
     Only a change of ``clusterIdentifier`` replaces it. A provider without this property is never replaced here.
     """

@@ -1,4 +1,4 @@
-"""Handles Kubernetes objects and Helm releases like the released provider and an API server without controllers.
+"""Handles Kubernetes objects and Helm releases as the released provider and an API server without controllers do.
 
 ``Objects`` and ``Releases`` have the same methods. Inputs and results are values in the engine's format, unless a
 docstring says otherwise. Charts are not downloaded or rendered, so a release creates no object except the namespace
@@ -101,7 +101,7 @@ class ResourceCall(NamedTuple):
 
 
 class ResourceState(NamedTuple):
-    """A resource after a call. The id is "" if it does not exist. ``inputs`` is set only by a read."""
+    """A resource after a call. The id is "" if the resource does not exist. Only a read sets ``inputs``."""
 
     id: str
     properties: Json
@@ -109,7 +109,7 @@ class ResourceState(NamedTuple):
 
 
 class Objects:
-    """Objects of every kind, checked against their CRD in ``schemas`` if there is one, else against our documents."""
+    """Objects of every kind. Each is checked against its CRD in ``schemas``, or else against our own documents."""
 
     def __init__(self, store: ObjectStore, schemas: Mapping[tuple[str, str, str], CrdSchema]) -> None:
         self._store = store
@@ -149,7 +149,7 @@ class Objects:
         return inputs, failures
 
     def fixed(self, call: ResourceCall) -> Iterator[PropertyPath]:
-        """Yield the immutable fields: changing one of them replaces the object."""
+        """Yield the immutable fields. A change of one of them replaces the object."""
         yield from (("kind",), ("metadata", "name"), ("metadata", "namespace"))
         group, _, kind = call.kind
         for path in _TABLE["immutable"].get(group, {}).get(kind, ()):
@@ -160,7 +160,7 @@ class Objects:
             yield from (("data",), ("binaryData",))
 
     def deletes_first(self, olds: Json, news: Json) -> bool:
-        """Return True if the new object has the name of the replaced one, which then has to be deleted first."""
+        """Return True if the new object has the same name as the old one, which then has to be deleted first."""
         autonamed = get(news, "metadata", "annotations", AUTONAMED) == "true"
         same = all(get(olds, "metadata", field) == get(news, "metadata", field) for field in ("name", "namespace"))
         return bool(get(news, "metadata", "name")) and same and not autonamed
@@ -190,10 +190,10 @@ class Objects:
         return ResourceState(f"{key.namespace}/{key.name}" if key.namespace else key.name, _filled(inputs, live))
 
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
-        """Return the live object, and as its inputs the fields that the program has set.
+        """Return the live object, and as its inputs those fields that the program has set.
 
-        In an import, the inputs are all fields. For a custom kind they are only the name, since the provider has no
-        schema for it.
+        In an import, the inputs are all fields of the object, or only its name if the kind is custom, since the
+        provider has no schema for such a kind.
         """
         cluster = call.settings.cluster
         key = _key(call.kind, identity)
@@ -232,7 +232,7 @@ class Objects:
         self._store.delete(call.settings.cluster, _key(call.kind, identity))
 
     def _namespaced(self, call: ResourceCall, inputs: Json) -> bool:
-        """Return True if the kind is namespaced. A custom kind without CRD is if its inputs have a namespace."""
+        """Return True if the kind is namespaced. Without a CRD, a custom kind is if its inputs contain a namespace."""
         schema = self._schemas.get(call.kind)
         namespaced = schema.namespaced if schema else call.kind.namespaced
         return bool(get(readable(inputs), "metadata", "namespace")) if namespaced is None else namespaced
@@ -271,11 +271,11 @@ class Releases:
         return inputs, [] if inputs.get("chart") else [Failure("chart", "required, but missing")]
 
     def fixed(self, _call: ResourceCall) -> Iterator[PropertyPath]:
-        """Yield the immutable fields, which identify a release."""
+        """Yield the immutable fields, which are those that identify a release."""
         yield from (("name",), ("namespace",))
 
     def deletes_first(self, _olds: Json, _news: Json) -> bool:
-        """Return False, since a replacement has another name."""
+        """Return False, since the replacement of a release always has another name."""
         return False
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
@@ -296,7 +296,7 @@ class Releases:
         return ResourceState(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
-        """Return the recorded release, and the inputs that the program has set, or all inputs in an import."""
+        """Return the recorded release, and the inputs that the program has set. In an import, return all inputs."""
         live = self._store.read(call.settings.cluster, _release_key(identity))
         if live is None:
             return ResourceState("", {})
@@ -361,7 +361,7 @@ def _secret(status: Json) -> Key:
 
 
 def _released(inputs: Json, revision: int) -> Json:
-    """Return a release with its status. Without ``version``, it has the chart's newest version, unknown here."""
+    """Return a release with its status. Without ``version``, it would have the chart's newest version, unknown here."""
     status = {
         "name": inputs["name"],
         "namespace": inputs["namespace"],

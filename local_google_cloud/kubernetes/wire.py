@@ -35,7 +35,7 @@ def plain_struct(struct: struct_pb2.Struct) -> dict[str, Any]:
 
 
 def as_sent(value: struct_pb2.Value) -> Any:
-    """Return a wire value with its signatures. Integers become ``int``, since the wire format has only floats."""
+    """Return a wire value with its signatures. Whole numbers become ``int``, since the wire format has only floats."""
     kind = value.WhichOneof("kind")
     if kind == "struct_value":
         return {key: as_sent(item) for key, item in value.struct_value.fields.items()}
@@ -47,7 +47,7 @@ def as_sent(value: struct_pb2.Value) -> Any:
 
 
 def readable(value: Any) -> Any:
-    """Copy a value without its signatures. Unknowns and non-JSON values become ``UNKNOWN``, resources their ids."""
+    """Copy a value without signatures. Unknowns and non-JSON values become ``UNKNOWN``, resources become their ids."""
     if isinstance(value, str):
         return UNKNOWN if value in UNKNOWNS else value
     if isinstance(value, dict):
@@ -65,7 +65,7 @@ def readable(value: Any) -> Any:
 
 
 def wire_struct(values: dict[str, Any]) -> struct_pb2.Struct:
-    """Return a dict as a Struct, with ``UNKNOWN`` as the engine's string for unknowns."""
+    """Return a dict as a Struct in which ``UNKNOWN`` is replaced by the engine's string for unknowns."""
     return struct_pb2.Struct(fields={key: _wire(value) for key, value in values.items()})
 
 

@@ -1,7 +1,7 @@
-"""Routes of Google's discovery documents: the method that a request calls, and its parameters.
+"""Finds the method in Google's discovery documents that a request calls, and its parameters.
 
 The documents are part of google-api-python-client, except for one that we wrote. Each is parsed on first use, since
-parsing that of Compute Engine takes a tenth of a second. Paths start with ``/<service>/``, such as
+parsing Compute Engine's document takes a tenth of a second. Paths start with ``/<service>/``, such as
 ``/container/v1/projects/...``.
 """
 
@@ -63,7 +63,7 @@ class Method:
 
     @property
     def collection(self) -> str:
-        """The method's collection with dots: ``projects.locations.clusters``."""
+        """The collection to which the method belongs, with dots: ``projects.locations.clusters``."""
         return self.id.split(".", 1)[1].rpartition(".")[0]
 
     @property
@@ -73,13 +73,13 @@ class Method:
 
     @cached_property
     def precision(self) -> tuple[int, int]:
-        """The number of fixed segments and the length of the custom verb. The match with the highest value wins."""
+        """How exact a match is: the number of fixed segments, and the length of the custom verb. The highest wins."""
         verb = len(self.flat_path.rpartition(":")[2]) if ":" in self.path else 0
         return sum("{" not in part for part in self.flat_path.split("/")), verb
 
     @cached_property
     def shape(self) -> re.Pattern[str]:
-        """A pattern that matches the flat path."""
+        """A pattern that matches the document's ``flatPath``."""
         return _compiled(self.flat_path, names=False)
 
     @cached_property
@@ -116,7 +116,7 @@ class Api:
 
     @property
     def host(self) -> str:
-        """The API's name in Service Usage."""
+        """The API's host name, by which Service Usage refers to it."""
         return f"{self.service}.googleapis.com"
 
     def match(self, verb: str, path: str) -> Route | None:
@@ -149,7 +149,7 @@ class Api:
         return path
 
     def schema(self, name: str) -> str:
-        """Return a schema's full name. Some documents add the package as prefix: ``GoogleCloudAiplatformV1beta1``."""
+        """Return a schema's full name. Some documents put the package before it: ``GoogleCloudAiplatformV1beta1``."""
         if name not in self.schemas:
             package = re.compile(rf"Google[A-Za-z]*V[0-9]+(?:(?:alpha|beta)[0-9]+)?{name}")
             name = next(schema for schema in self.schemas if package.fullmatch(schema))

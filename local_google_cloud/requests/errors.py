@@ -2,7 +2,7 @@
 
 Most APIs return ``{"error": {"code", "message", "status", "details"}}``. Compute Engine and Cloud Storage use an older
 format with a list of ``errors``, each with a ``reason``. Source: google.rpc.Status and the error pages of both APIs'
-references, general knowledge. The reasons are the ones that the gcp provider checks.
+references, general knowledge. The values of ``reason`` are the ones that the gcp provider checks.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def required(body: Json, field: str, path: str) -> Any:
 
 
 def bad_request(violations: list[tuple[str, str]]) -> Refusal:
-    """Return the refusal for invalid values, given as pairs of field and reason."""
+    """Return the refusal for invalid values. Each violation is a pair of a field and what is wrong with it."""
     fields = [{"field": field, "description": message} for field, message in violations]
     details = ({"@type": f"{_TYPE}BadRequest", "fieldViolations": fields},)
     return Refusal(400, "\n".join(message for _, message in violations), details=details)
 
 
 def failed_precondition(message: str) -> Refusal:
-    """Return the refusal for a state that forbids the request, such as a remaining child or a protected resource."""
+    """Return the refusal for a state that forbids the request: a child still exists, a resource is protected."""
     return Refusal(400, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
 
 
@@ -104,12 +104,12 @@ def conflict(message: str, *, code: int = 409) -> Refusal:
 
 
 def unimplemented(method: str) -> Refusal:
-    """Return the refusal for a method in a discovery document that the local cloud does not implement."""
+    """Return the refusal for a method that is in a discovery document but that the local cloud does not implement."""
     return Refusal(501, f"{method} is not implemented by the local cloud")
 
 
 def error_info(reason: str, metadata: Mapping[str, str], domain: str = "googleapis.com") -> Json:
-    """Return the error detail that distinguishes errors with the same code."""
+    """Return the error detail by which clients distinguish errors that have the same code."""
     return {"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": domain, "metadata": dict(metadata)}
 
 

@@ -56,9 +56,9 @@ def read_body(api: Api, method: Method, body: Any) -> Json:
 
 
 def read_query(api: Api, method: Method, query: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the query parameters, converted to their types. Raises Refusal with every unknown or invalid one.
+    """Return the query parameters, converted to their types. Raises Refusal with every unknown or invalid parameter.
 
-    It also lists missing parameters that are required.
+    The Refusal also lists required parameters that are missing.
     """
     values: dict[str, Any] = {}
     violations: list[Violation] = []
@@ -198,7 +198,7 @@ def _output_only(spec: Json) -> bool:
 
 
 def _integer(value: Any) -> int | None:
-    """Return an integer from any of its JSON representations, or None for any other value."""
+    """Return an integer that JSON represents as a number or a string, or None for any other value."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value):
         return int(value)
     if isinstance(value, float) and value.is_integer():

@@ -1,6 +1,6 @@
 """The actions that all kinds of resources share: create, get, list, change, delete, and IAM policies.
 
-The cloud's ``Judge`` refuses resources that the discovery documents allow and Google does not.
+The cloud's ``Judge`` refuses resources that are valid by the discovery documents, but that Google refuses.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def list_all(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
 
 
 def patch(cloud: Cloud, kind: ResourceKind, call: Call) -> Json:
-    """Change the fields in the mask, or without a mask the fields in the body."""
+    """Change the fields that the update mask names. Without a mask, change the fields that the body contains."""
     mask = call.parameters.get("updateMask")
     if mask is None:
         return change(cloud, kind, call, merge)
@@ -193,7 +193,7 @@ def _shown(cloud: Cloud, kind: ResourceKind, record: Record) -> Json:
 def _answer(
     cloud: Cloud, kind: ResourceKind, call: Call, record: Record, *, operation: tuple[str, str], state: int
 ) -> Json:
-    """Return the response to a change: the resource, or the operation that is in progress on it."""
+    """Return the response to a change: the resource itself, or the operation that changes it."""
     if kind.style is None:
         return _shown(cloud, kind, record)
     changes = []
@@ -243,7 +243,7 @@ def _start(
 
 
 def mask_paths(mask: str) -> list[str]:
-    """Return the paths of a field mask in camelCase. The mask may use snake_case."""
+    """Return the paths of an update mask in camelCase. The mask may use snake_case."""
     return [camel_case(part.strip()) for part in mask.split(",") if part.strip()]
 
 
@@ -275,7 +275,7 @@ def _set_path(body: Json, path: list[str], new: Any) -> None:
 
 
 def merge(old: Json, new: Json) -> Json:
-    """Return ``old`` with ``new`` merged into it, like a JSON merge patch: maps by key, any other value replaced."""
+    """Return ``old`` with ``new`` merged into it as in a JSON merge patch: maps are merged, other values replaced."""
     result = copy.deepcopy(old)
     for key, value in new.items():
         if value is None:

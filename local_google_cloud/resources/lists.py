@@ -1,4 +1,4 @@
-"""Pages and filters of lists. Filters such as ``name = a AND labels.team != "b"`` are supported, patterns are not."""
+"""Pages and filters of lists. Filters such as ``name = a AND labels.team != "b"`` are supported, but no patterns."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The key under which the store keeps the resource or collection in the path."""
+        """The name under which the store keeps the resource or collection that the path identifies."""
         return f"{self.service}/{self.path}"
 
     @property
@@ -72,7 +72,7 @@ def nothing(_cloud: Cloud, _call: Call, _record: Record, _old: Json | None = Non
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """A kind of resource of a service, for the methods that all kinds share.
+    """Describes one kind of resource of a service, for the methods that all kinds share.
 
     - ``collection``: the last word of the collection in the document, such as ``clusters``
     - ``schema``: the schema of its body
@@ -106,7 +106,7 @@ Metadata = Callable[[Cloud, Call, ResourceKind, Record], Json]
 
 
 def operation_metadata(message: str) -> Metadata:
-    """Return the function that builds operation metadata in most services.
+    """Return the function that builds the metadata of operations in most services.
 
     ``{version}`` in ``message`` is replaced by the API's version.
     """
@@ -125,10 +125,11 @@ def operation_metadata(message: str) -> Metadata:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """The additions to a service's discovery document: kinds, and handlers keyed by ``<collection>.<action>``.
+    """What we add to a service's discovery document: kinds, and handlers keyed by ``<collection>.<action>``.
 
-    ``package`` is the package of its messages without the version, such as ``google.cloud.filestore``. ``metadata``
-    builds the metadata of its google.longrunning operations. Generated clients need both names to parse the messages.
+    ``package`` is the protobuf package of its messages without the version, such as ``google.cloud.filestore``.
+    ``metadata`` builds the metadata of its google.longrunning operations. Generated clients need both to parse the
+    messages.
     """
 
     name: str
@@ -140,6 +141,6 @@ class Service:
     settle: Callable[[Cloud], None] | None = None  # advances resources to their state at the clock's time
 
     def kind(self, collection: str) -> ResourceKind | None:
-        """Return the kind of a dotted collection. Its last word identifies the kind."""
+        """Return the kind of a collection such as ``projects.locations.clusters``, identified by its last word."""
         last = collection.rpartition(".")[2]
         return next((kind for kind in self.kinds if kind.collection == last), None)

@@ -1,4 +1,4 @@
-"""Compute Engine: regions, zones, networks and related resources, disks, instance groups of node pools; no VMs.
+"""Compute Engine: regions, zones, networks and related resources, disks, and node pools' instance groups; no VMs.
 
 The regions and zones are those of the catalogue. Each region has at least three zones.
 """
@@ -41,7 +41,7 @@ def regions() -> tuple[str, ...]:
 
 @cache
 def zones(region: str) -> tuple[str, ...]:
-    """Return a region's zones: those of the catalogue, plus a, b or c until there are three (us-central2 has one)."""
+    """Return a region's zones: those of the catalogue (us-central2 has one), plus a, b or c until there are three."""
     listed = zones_in(region)
     if region == "us-central2":
         return listed
@@ -201,7 +201,7 @@ def _set_labels(cloud: Cloud, call: Call) -> Json:
 
 
 def _changed_by(cloud: Cloud, call: Call) -> Record:
-    """Return the resource that a custom method changes. The verb is at the end of the path: ``disks/d/resize``."""
+    """Return the resource that a custom method changes. Its path ends with the verb: ``disks/d/resize``."""
     return cloud.existing(call.name.removesuffix(f"/{call.method.action}"))
 
 
@@ -232,7 +232,7 @@ def _list_everywhere(cloud: Cloud, call: Call) -> Json:
 
 
 def _check_unused(cloud: Cloud, _call: Call, record: Record) -> None:
-    """Refuse to delete a resource that another one refers to. The connections of a VPC are deleted with it."""
+    """Refuse to delete a resource that another resource refers to. A VPC's connections are deleted with it, though."""
     path = record.path
     for other in cloud.store.all(record.project):
         ignored = "/operations/" in other.name or other.name.startswith("servicenetworking/")

@@ -26,7 +26,7 @@ from training_platform.catalog.types import Json
 
 
 def _kind(schema: str, fill: Fill, *, ready: str = "ACTIVE", changing: str = "UPDATING", **more: Any) -> ResourceKind:
-    """Return a kind whose collection and id are named after its schema: ``backupPlans``, ``backupPlanId``."""
+    """Return a kind. The names of its collection and id come from its schema: ``backupPlans``, ``backupPlanId``."""
     name = schema[:1].lower() + schema[1:]
     return ResourceKind(
         collection=f"{name}s",

@@ -78,7 +78,7 @@ def _create_first_pools(cloud: Cloud, call: Call, cluster: Record) -> None:
 
 
 def _show_cluster(cloud: Cloud, record: Record) -> Json:
-    """Return a cluster with its node pools. Its ``nodeConfig`` is the one of the first pool."""
+    """Return a cluster with its node pools. Its ``nodeConfig`` is that of the first pool."""
     records = cloud.store.children(f"{record.name}/nodePools")
     pools = [pool.body for pool in records]
     body = {
@@ -118,7 +118,7 @@ def _check_free(cloud: Cloud, name: str) -> None:
 
 
 def _cluster_of(record: Record) -> str:
-    """Return the name of a pool's cluster. For a cluster, return its own name."""
+    """Return the name of the cluster that a pool belongs to, or the name of the record itself if it is a cluster."""
     return record.name.rpartition("/nodePools/")[0] or record.name
 
 
@@ -126,7 +126,7 @@ def _cluster_of(record: Record) -> str:
 
 
 def _update_cluster(cloud: Cloud, call: Call) -> Json:
-    """Apply an update: set each cluster field that a ``desired`` field corresponds to."""
+    """Apply an update: for each ``desired`` field, set the field of the cluster to which it corresponds."""
     record = cloud.existing(call.name)
     _check_free(cloud, record.name)
     body = record.body
@@ -149,7 +149,7 @@ def _update_cluster(cloud: Cloud, call: Call) -> Json:
 
 
 def _path_of(call: Call, desired: str) -> list[str]:
-    """Return the path of the cluster field that an update's field sets. Raises Refusal if there is none."""
+    """Return the path of the cluster field that a field of an update sets. Raises Refusal if there is none."""
     if desired in _TABLE["paths"]:
         return _TABLE["paths"][desired].split(".")
     name = desired.removeprefix("desired")
@@ -162,7 +162,7 @@ def _path_of(call: Call, desired: str) -> list[str]:
 
 
 def _set_field(body: Json, path: list[str], value: object) -> None:
-    """Set a field. A message is merged into the existing one."""
+    """Set a field. If the value is a message, it is merged into the existing one."""
     *parents, field = path
     for name in parents:
         body = body.setdefault(name, {})
@@ -187,7 +187,7 @@ def _update_pools(cloud: Cloud, call: Call, cluster: Record, fields: Json) -> No
 
 
 def _set_cluster_field(cloud: Cloud, call: Call) -> Json:
-    """Set one field of a cluster by a method such as ``setResourceLabels`` or ``setMaintenancePolicy``."""
+    """Set one field of a cluster, for methods such as ``setResourceLabels`` or ``setMaintenancePolicy``."""
     record = cloud.existing(call.name)
     _check_free(cloud, record.name)
     stale = call.body.get("labelFingerprint")

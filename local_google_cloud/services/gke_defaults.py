@@ -53,7 +53,7 @@ def fill_cluster(cloud: Cloud, record: Record) -> None:
 
 
 def resolve_version(requested: str, channel: str) -> str:
-    """Return the full version for a prefix or an alias. Raises Refusal for a version that is in no channel."""
+    """Return the full version for a prefix or an alias. Raises Refusal for a version that no channel contains."""
     if requested in ("", "-", "latest"):
         return CHANNEL_VERSIONS.get(channel, CHANNEL_VERSIONS[""])
     prefixes = (f"{requested}.", f"{requested}-")
@@ -91,7 +91,7 @@ def _fill_network(cloud: Cloud, record: Record) -> None:
 
 
 def _full_path(text: str, parent: str) -> str:
-    """Return the path of a network or subnet, given its name, path or link."""
+    """Return the path of a network or subnet, given as a name, a path or a link."""
     return "projects/" + text.split("projects/", 1)[1] if "projects/" in text else parent + text
 
 

@@ -1,7 +1,7 @@
 """Identity and secrets: IAM's service accounts and custom roles, Policy Troubleshooter, Cloud KMS, Secret Manager.
 
-A key of Cloud KMS exists, with a policy, as soon as a request names it; nothing is encrypted. Versions of secrets are
-not stored, so secret values are not stored either.
+A key of Cloud KMS exists, with a policy, as soon as a request names it; nothing is encrypted. The versions of a secret,
+which contain its values, are not stored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cloud Monitoring (alert policies, notification channels, dashboards), and Cloud Logging.
 
-Vertex AI's training jobs have log entries for their creation, start and end. No program runs here, so these are only
-Vertex AI's own entries, from the task ``service`` (inferred). All other entries are written by ``entries.write``. A
-training pipeline has no entries of its own; the entries of its job have the job's id.
+Vertex AI's training jobs have log entries for their creation, start and end. No job runs a program here, so these are
+only the entries that Vertex AI itself writes, from the task ``service`` (inferred). All other entries are written by
+``entries.write``. A training pipeline has no entries of its own; the entries of its job have the job's id.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def _fill_bucket(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 
 def _create_bucket(cloud: Cloud, call: Call) -> Json:
-    """Create a log bucket with an operation, as the provider does. The operation ends immediately."""
+    """Create a log bucket by the method that returns an operation, as the provider does. It ends immediately."""
     bucket = create(cloud, _BUCKETS, call)
     location = call.path.partition("/buckets")[0]
     return {"name": f"{location}/operations/{cloud.number()}", "done": True, "response": bucket}

@@ -108,7 +108,7 @@ DNS: Final = Service(
 
 
 def _write_connection(cloud: Cloud, call: Call) -> Json:
-    """Create or change a connection. Its addresses must be in existing ranges of its network."""
+    """Create or change a connection. Its addresses must come from existing ranges of its network."""
     network = _network(cloud, required(call.body, "network", "connection"))
     if call.method.action == "create" and _connection_name(call, network) in cloud.store:
         raise already_exists(f"{call.path} of {network}")
@@ -142,7 +142,7 @@ def disconnect(cloud: Cloud, _call: Call, network: Record) -> None:
 
 
 def _network(cloud: Cloud, name: str) -> str:
-    """Return the path of a network with its project's id. Clients may use the project number instead."""
+    """Return a network's path with the id of its project. Clients may use the project number instead."""
     parts = name.split("/")
     if len(parts) < 2:
         raise Refusal(400, f"Invalid network '{name}': must be projects/PROJECT/global/networks/NETWORK")

@@ -1,8 +1,9 @@
 """Projects with their policies, enabled APIs and quotas, and the budgets of billing accounts.
 
-No project is created or deleted here. Cloud Quotas has no discovery document, so its limits come from the ``Judge``.
-Preferences are stored, but do not change a limit, since Google decides on them later. As in the real API, they cannot
-be deleted. The formats follow the reference of Cloud Quotas v1 (general knowledge).
+No project is created or deleted here. The quota limits come from the ``Judge``, since Cloud Quotas has no discovery
+document. Preferences (requests for other limits) are stored, but do not change a limit, since Google decides on them
+later. As in the real API, they cannot be deleted. The formats follow the reference of Cloud Quotas v1 (general
+knowledge).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _get_project(cloud: Cloud, call: Call) -> Json:
 
 
 def _project(cloud: Cloud, call: Call) -> Record:
-    """Return the record of a project, which contains its policy."""
+    """Return the record of a project, which also holds the project's IAM policy."""
     name = f"cloudresourcemanager/projects/{call.project}"
     record = cloud.store.get(name)
     if record is None:

@@ -1,4 +1,4 @@
-"""The services, keyed by short name, with their additions to Google's discovery documents."""
+"""All services, keyed by short name, with what we add to Google's discovery documents."""
 
 from __future__ import annotations
 

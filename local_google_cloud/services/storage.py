@@ -1,4 +1,4 @@
-"""Buckets of Cloud Storage with their policies, and repositories of Artifact Registry. Contents are not stored."""
+"""Cloud Storage's buckets with their policies, and Artifact Registry's repositories. Contents are not stored."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _fill_bucket(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
 
 
 def _write_on_conditions(cloud: Cloud, call: Call) -> Json:
-    """Change or delete a bucket if its metageneration meets the request's conditions."""
+    """Change or delete a bucket if its metageneration meets the conditions in the request."""
     current = cloud.existing(call.name).body["metageneration"]
     for name, must_match in (("ifMetagenerationMatch", True), ("ifMetagenerationNotMatch", False)):
         value = call.parameters.get(name)
@@ -101,7 +101,7 @@ def _accept_object(cloud: Cloud, call: Call) -> Json:
 
 
 def _no_object(_cloud: Cloud, call: Call) -> Json:
-    """Return a refusal for a request for an object, since buckets have none here."""
+    """Refuse a request for an object, since buckets contain none here."""
     raise Refusal(404, f"No such object: {call.path.removeprefix('b/').replace('/o/', '/', 1)}")
 
 

@@ -32,7 +32,7 @@ def _fill_persistent_resource(cloud: Cloud, _call: Call, record: Record, old: Js
 
 
 def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
-    """Change the size of a resource's pools. The mask is required, and there is no PUT method.
+    """Change the size of a persistent resource's pools. The mask is required, and there is no PUT method.
 
     Source: persistentResources.patch of the discovery document of google-api-python-client 2.202, read 2026-11-22.
     """
@@ -42,7 +42,7 @@ def _patch_persistent_resource(cloud: Cloud, call: Call) -> Json:
 
 
 def _reboot(cloud: Cloud, call: Call) -> Json:
-    """Restart the VMs of a resource that no job uses. Autoscaled pools restart with their minimum size.
+    """Restart the VMs of a persistent resource that no job uses. Autoscaled pools restart with their minimum size.
 
     Source: Vertex AI docs, reboot a persistent resource; facts read 2026-08-22.
     """
