@@ -28,7 +28,7 @@ Shape = Mapping[str, Any]
 
 @cache
 def shapes() -> Mapping[str, Shape]:
-    """Return the shape of each kind, keyed by ``KIND VERSION``: any of ``fields``, ``items``, ``enum``, ``type``."""
+    """Return what a kind may contain, keyed by ``KIND VERSION``: any of ``fields``, ``items``, ``enum``, ``type``."""
     return dict(json.loads(_FILE.read_text(encoding="utf-8")))
 
 

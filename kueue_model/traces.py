@@ -118,7 +118,7 @@ class _CellError(Exception):
 
 
 class _UnknownNeedError(_CellError):
-    """An accelerator or flavor that is not in a team's shares of a cluster. ``allowed_names`` lists those that are."""
+    """An accelerator or flavor that is in none of a team's shares of a cluster. ``allowed_names`` lists the valid."""
 
     def __init__(self, name: str, team: str, cluster: str, allowed_names: Sequence[str]) -> None:
         super().__init__("needs", name, "")

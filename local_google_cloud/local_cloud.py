@@ -141,12 +141,12 @@ class LocalCloud(Cloud):
         return self.projects.resolve(name) if name else self._project_of_bucket(path), path
 
     def _project_of_bucket(self, path: str) -> str:
-        """Return the project of the bucket in a path ``b/<name>/...``, since such a path does not contain one."""
+        """Return the project that owns the bucket in a path ``b/<name>/...``, which does not name the project."""
         bucket = self.store.get("/".join(["storage", *path.split("/")[:2]]))
         return bucket.project if bucket else ""
 
     def _dispatch(self, call: Call) -> Json:
-        """Call the service's handler. Without one, return the operation or call the action common to all kinds."""
+        """Call the service's own handler. Without one, return the operation or call the action common to all kinds."""
         handlers = call.definition.handlers
         collection = call.method.collection
         action = call.method.action

@@ -3,7 +3,7 @@
 
 ``owners.py`` writes both files; ``owners.py --check`` only compares them. Exit code 1: a file is not up to date. 2:
 stacks/owners.yaml cannot be used. If stacks/owners.yaml does not exist, nothing is written, and files that were
-generated from it have to be deleted.
+generated from it earlier have to be deleted.
 
 The platform owns everything except the teams' folders of jobs. A team's stack file contains its share, its members and
 the destinations that its pods may reach, so the team alone must not approve a change to it. On GitHub the approval of

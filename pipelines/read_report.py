@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Reads the two reports for a pull request from the archive of a run, which may be untrusted.
 
-``read_report.py ARCHIVE FOLDER`` writes ``comment.md`` and ``check.sarif``. It uses no paths from the archive, reads no
-more of a report than its size limit, and leaves out content that is not text, or not SARIF with one run. It needs only
-Python.
+``read_report.py ARCHIVE FOLDER`` writes ``comment.md`` and ``check.sarif``. It uses no paths from the archive, reads
+each report only up to a size limit, and leaves out a comment that is not text and a SARIF file that does not have
+exactly one run. It needs only Python.
 """
 
 from __future__ import annotations

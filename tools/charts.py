@@ -1,4 +1,4 @@
-"""Write the ports on which an API server calls pods of the platform's charts: ``python -m tools.charts FOLDER``.
+"""Write the ports on which an API server calls the pods of the platform's charts: ``python -m tools.charts FOLDER``.
 
 The folder contains the output of ``helm template NAME CHART`` for the charts of the catalogue, at the catalogue's
 versions: ``kueue.yaml``, ``jobset.yaml``. The row of a chart that is not in the folder stays unchanged.
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def called_ports(objects: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return the ports of the pods behind the Services that webhooks, conversions and APIServices refer to.
+    """Return the ports of the pods behind the Services to which webhooks, conversions and APIServices refer.
 
     Raises KeyError for a Service that is not among the objects.
     """

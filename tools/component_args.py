@@ -1,8 +1,8 @@
-"""Writes the classes that programs pass to components, ``training_platform/modules/args.py``; part of ``make schema``.
+"""Writes ``training_platform/modules/args.py``, the classes that programs pass to components; part of ``make schema``.
 
 Pulumi's analyser reads these classes at run time. It does not support Literal, Annotated, unions, tuples or quoted
-annotations, and no descriptions of inherited fields. So each class has all of its fields, and fields with a fixed set
-of values are strings at run time, and Literals only for type checkers.
+annotations, or descriptions of inherited fields. So each class repeats inherited fields, and fields with a fixed set of
+values are strings at run time, and Literals only for type checkers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ArgsWriter:
         return "\n".join(lines)
 
     def _type(self, annotation: Any, place: tuple[str, str], metadata: list[Any]) -> str:
-        """Return the annotation of a field in a program. ``place`` is the field's class and name."""
+        """Return the annotation that a field has in the written module. ``place`` is the field's class and name."""
         if any(isinstance(mark, FromDeployment) for mark in metadata):
             return "pulumi.Input[str]"
         origin = get_origin(annotation)

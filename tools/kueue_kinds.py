@@ -15,7 +15,7 @@ _ALWAYS = {"apiVersion", "kind", "metadata", "status"}
 
 
 def kinds(folder: Path) -> str:
-    """Return the table: a shape for each kind and version, with ``fields``, ``items``, ``enum`` or ``type``, if any."""
+    """Return the table, which has ``fields``, ``items``, ``enum`` or ``type`` for each kind and version."""
     table: dict[str, dict[str, Any]] = {}
     for file in sorted(folder.glob("*.yaml")):
         for definition in yaml.safe_load_all(file.read_text(encoding="utf-8")):

@@ -1,7 +1,7 @@
 """Report code and sentences that are hard to read, with the checks that can be automated. Part of ``make lint``.
 
-``python -m tools.readability`` checks ROOMS; ``--count`` prints totals for each kind of remark instead, for any FILES.
-A line with ``# readable: REASON`` is exempt.
+``python -m tools.readability`` checks the files in ROOMS. With ``--count``, it prints the total of each kind of remark,
+for any FILES. A line with ``# readable: REASON`` is exempt.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ROOMS: Final = (
     "tools",
     "training_platform",
 )
-"""Files and folders that must not have any remarks. Others are added when their remarks are resolved."""
+"""Files and folders that must not cause any remarks. Others are added as soon as their remarks are resolved."""
 EXEMPT: Final = "# readable: "
 
 MOST_BY_POSITION: Final = 2
-"""The number of fields of a named tuple or dataclass that a reader recognizes by position."""
+"""The number of fields that a reader of a named tuple or dataclass recognizes by position."""
 _BY_POSITION: Final = re.compile(r"\b(NamedTuple|dataclass)\b")
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef
@@ -55,7 +55,7 @@ PHRASES: Final = {
     r"\bno more\b": "no longer",
     r"\bwhere (there|that|it) (is|are) (no|none|not)\b": "if",
 }
-"""Phrases that a native reader stops at, with replacements."""
+"""Phrases at which a native reader stops, with replacements."""
 
 
 class Remark(NamedTuple):
@@ -137,7 +137,7 @@ def _fields_by_position(node: ast.AST, by_position: Collection[str]) -> Iterator
 
 
 def tuples(source: str) -> Iterator[str]:
-    """Yield the classes of a module that can be constructed by position and have three or more fields."""
+    """Yield the names of classes in a module that can be constructed by position and have three or more fields."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.ClassDef(name=name, bases=bases, decorator_list=decorators, body=body):
@@ -156,14 +156,14 @@ def _vague_name(node: ast.AST) -> Iterator[Remark]:
 
 
 def _docstring_phrase(node: ast.AST) -> Iterator[Remark]:
-    """Yield the phrases in the first line of a docstring that a native reader stops at."""
+    """Yield the phrases in the first line of a docstring at which a native reader stops."""
     if _has_docstring(node):
         summary = str(ast.get_docstring(node)).split("\n", maxsplit=1)[0]
         yield from _phrase_remarks(node.body[0].lineno, summary, "phrase in a docstring")
 
 
 def _text_phrase(node: ast.AST) -> Iterator[Remark]:
-    """Yield the phrases in a string of several words that a native reader stops at."""
+    """Yield the phrases in a string of several words at which a native reader stops."""
     match node:
         case ast.Constant(value=str() as text) if " " in text.strip():
             yield from _phrase_remarks(node.lineno, text, "phrase in a text")

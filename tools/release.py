@@ -63,7 +63,7 @@ def refusal(root: Path, version: str) -> str | None:
 
 
 def write_version(root: Path, version: str) -> None:
-    """Write the version to each file that names the current one, in the line with the current version."""
+    """Write the new version to each file that names the current one. Only the line with that version changes."""
     current = re.escape(current_version(root))
     texts: dict[Path, str] = {}
     lines = {

@@ -186,7 +186,7 @@ def with_secrets(value: Any, like: Any) -> Any:
 
 
 def get(value: Any, *names: str) -> Any:
-    """Return a field of a readable value, or None if it is missing. Every field below an unknown is unknown."""
+    """Return a field of a value, or None if it is missing. Every field below an unknown value is unknown."""
     for name in names:
         if not isinstance(value, dict):
             return UNKNOWN if value is UNKNOWN else None

@@ -166,7 +166,7 @@ class Objects:
         return bool(get(news, "metadata", "name")) and same and not autonamed
 
     def create(self, call: ResourceCall, inputs: Json, *, preview: bool) -> ResourceState:
-        """Create the object. Like the provider, a preview returns the fields of a dry run if all inputs are known."""
+        """Create the object. If all inputs are known, a preview returns a dry run's fields, as the provider does."""
         plain = readable(inputs)
         cluster = call.settings.cluster
         if preview and holds_unknown(plain):

@@ -136,7 +136,7 @@ class Api:
         return Route(api=self, method=method, parameters=parameters, path=unquote(resource))
 
     def _relative_path(self, path: str) -> str | None:
-        """Return a path relative to the document's base path. /compute/v1/... is short for /compute/compute/v1/..."""
+        """Return a path relative to the document's base path. /compute/v1/... stands for /compute/compute/v1/..."""
         version = f"{self.version}/"
         if self.base:
             for base in (self.base, version):

@@ -248,7 +248,7 @@ def mask_paths(mask: str) -> list[str]:
 
 
 def apply_mask(old: Json, new: Json, paths: list[str]) -> Json:
-    """Return ``old`` with the values of ``new`` at the paths, or cleared if ``new`` has no value. ``*`` means all."""
+    """Return ``old`` with the fields at the paths copied from ``new``, or removed if missing there. ``*`` means all."""
     if "*" in paths:
         return {**old, **new}
     result = copy.deepcopy(old)

@@ -219,7 +219,7 @@ def _write(cloud: Cloud, record: Record, operation: str) -> Json:
 
 
 def _list_everywhere(cloud: Cloud, call: Call) -> Json:
-    """Return an aggregated list of a kind, grouped by location, on one page. Empty locations are left out."""
+    """Return a kind's resources in all locations, grouped by location, on one page. Empty locations are left out."""
     collection = call.method.collection.rpartition(".")[2]
     prefix = f"compute/projects/{call.project}/"
     items: dict[str, Json] = {}

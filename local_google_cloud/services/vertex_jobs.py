@@ -3,18 +3,18 @@
 Each kind has a CustomJobSpec, at a different path. Source: Vertex AI's discovery documents and docs on custom jobs and
 Dynamic Workload Scheduler; facts read 2026-11-21.
 
-A job is PENDING, then RUNNING. The settings ``aiplatform.jobs.pending`` and ``.running`` define for how many seconds. A
-job on a persistent resource needs no VMs of its own, and is PENDING for ``.pendingKept`` seconds. A job that exceeds a
-quota only because of other jobs is QUEUED until they use less.
+A job is PENDING, then RUNNING. The settings ``aiplatform.jobs.pending`` and ``.running`` define how many seconds it
+spends in each state. A job on a persistent resource needs no VMs of its own, and is PENDING for ``.pendingKept``
+seconds. A job that exceeds a quota only because of other jobs is QUEUED until they use less.
 
-If a stock-out affects a FLEX_START job, the job is QUEUED until there are VMs, but not longer than its maximum wait.
-Any other job fails. A job with VMs uses quota. The messages of these failures are inferred.
+If a stock-out affects a FLEX_START job, the job is QUEUED until there are VMs, but not longer than its maximum wait. A
+stock-out makes any other job fail. A job with VMs uses quota. The messages of these failures are inferred.
 
 A training pipeline creates a custom job or a tuning job, and ends when this job ends. It is RUNNING as soon as the job
 exists, even while the job waits for VMs: users of google-cloud-aiplatform saw ``PIPELINE_STATE_RUNNING`` seconds after
-the creation. It names the job in ``trainingTaskMetadata``: discovery document of 2026-11-06, CustomJobMetadata and
-HyperparameterTuningJobMetadata. Both facts were read 2026-11-22. Inferred: the job's name, that the job has the labels
-of the pipeline, and that inputs are refused if they do not define a job.
+the creation. The pipeline names the job in ``trainingTaskMetadata``. Source: discovery document of 2026-11-06,
+CustomJobMetadata and HyperparameterTuningJobMetadata. Both facts were read 2026-11-22. Inferred: the name of the job,
+that the job gets the labels of the pipeline, and that inputs are refused if they do not define a job.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _create(cloud: Cloud, call: Call) -> Json:
 
 
 def _job_spec(kind: str, body: Json) -> Json:
-    """Return the CustomJobSpec of a job. Raises Refusal if there is none."""
+    """Return the CustomJobSpec that a job or pipeline contains. Raises Refusal if there is none."""
     if kind == "customJobs":
         return dict(required(body, "jobSpec", "custom_job"))
     if kind == "hyperparameterTuningJobs":
@@ -104,9 +104,9 @@ def _job_spec(kind: str, body: Json) -> Json:
 
 
 def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
-    """Return the job of a new pipeline. The VMs that it needs are not computed here.
+    """Return the job that a new pipeline creates. The VMs that it needs are not computed here.
 
-    Raises Refusal if the pipeline's inputs do not define a job. The discovery document has no type for them.
+    Raises Refusal if the pipeline's inputs do not define a job. The discovery document has no type for these inputs.
     """
     body = pipeline.body
     inputs = whole_numbers(body["trainingTaskInputs"])  # numbers are doubles in a field without a type
@@ -130,7 +130,7 @@ def _job_of_pipeline(cloud: Cloud, pipeline: Record, api: Api) -> Record:
 
 
 def _job_needs(cloud: Cloud, call: Call, kind: str, spec: Json) -> Json:
-    """Return the needs of a job as data for its ``meta``. Raises Refusal for anything that Vertex AI refuses."""
+    """Return what a job needs, as data for its ``meta``. Raises Refusal for anything that Vertex AI refuses."""
     pools = [pool for pool in spec.get("workerPoolSpecs", ()) if pool]
     if not pools:
         raise Refusal(400, "worker_pool_specs must have at least one worker pool")
@@ -171,9 +171,9 @@ def _machine(pool: Json) -> Json:
 
 
 def _charges(cloud: Cloud, call: Call, job: Json, trials: int) -> Iterator[tuple[Quota, float]]:
-    """Yield the quota charges for a job's VMs in all parallel trials.
+    """Yield the quota charges for the VMs of all trials of a job that run in parallel.
 
-    A job on a persistent resource has none, since the resource is already charged for its VMs.
+    A job on a persistent resource has no charges, since the resource is already charged for its VMs.
     """
     if job["resource"]:
         return
@@ -283,7 +283,7 @@ def _queue(cloud: Cloud, record: Record) -> None:
 
 
 def _leave_queue(cloud: Cloud, record: Record) -> bool:
-    """Continue a queued job that gets its quota or VMs, or end its wait. Return True if its state changed."""
+    """Continue a queued job that gets its quota or VMs, or end its waiting. Return True if its state changed."""
     job = record.meta["job"]
     now = cloud.clock.now()
     if "asks" in job:
@@ -305,7 +305,7 @@ def _leave_queue(cloud: Cloud, record: Record) -> bool:
 
 
 def _leave_pending(cloud: Cloud, record: Record) -> bool:
-    """Start a job that has its VMs, or fail it if it gets none. Return True if its state changed."""
+    """Start a job that has its VMs, or make it fail if it does not get any. Return True if its state changed."""
     job = record.meta["job"]
     now = cloud.clock.now()
     if "fails_at" in job:
@@ -328,7 +328,7 @@ def _leave_pending(cloud: Cloud, record: Record) -> bool:
 
 
 def _leave_running(cloud: Cloud, record: Record) -> bool:
-    """End a job that is finished or fails. Return True if its state changed."""
+    """End a job that has finished or that fails now. Return True if its state changed."""
     job = record.meta["job"]
     now = cloud.clock.now()
     ends = job.get("fails_at", job["since"] + cloud.settings.seconds("aiplatform.jobs.running"))
@@ -359,7 +359,7 @@ def _end(record: Record, phase: str, seconds: float, code: int = 0, message: str
 
 
 def _as_job(record: Record) -> TrainingJob:
-    """Return a job in the form that faults need."""
+    """Return a job as the ``TrainingJob`` that faults take."""
     job = record.meta["job"]
     return TrainingJob(
         kind=f"aiplatform.{job['kind']}",

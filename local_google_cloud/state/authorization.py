@@ -1,8 +1,8 @@
-"""The caller of a request, the policies in the cloud, and refusals for missing permissions with Google's messages.
+"""The caller of a request, the IAM policies in the cloud, and refusals for missing permissions with Google's messages.
 
 A bearer token names the caller: ``as:user:ada@example.com``, ``as:serviceAccount:...``, or ``as:group:...`` for a
 person who is only in that group. Any other token means the owner of the projects, whose requests are not checked. The
-``Judge`` decides from the policies what a member may do. If an operation's name contains no project, everyone who may
+``Judge`` decides, by the policies, what a member may do. If an operation's name contains no project, everyone who may
 start it may also poll it.
 
 Source of the messages: refusals that users of Google Cloud quoted, read 2026-11-24. The message about a service agent
@@ -27,7 +27,7 @@ _NEEDS_QUOTA_PROJECT: Final = "cloudquotas"
 
 
 class Caller(NamedTuple):
-    """The sender of a request, and the quota project that the request names, or ""."""
+    """The sender of a request, and the quota project that the request names ("" if it names none)."""
 
     member: str
     quota_project: str = ""
@@ -63,7 +63,7 @@ def held_permissions(cloud: Cloud, caller: Caller | None, resource: str, names: 
 
 
 def policies_of(cloud: Cloud) -> Policies:
-    """Return the policies of the cloud, and the data needed to evaluate groups, conditions and service agents."""
+    """Return the IAM policies in the cloud, and the data needed to evaluate groups, conditions and service agents."""
     return Policies(
         grants=[*_policy_grants(cloud)],
         groups=cloud.settings.groups,
@@ -75,7 +75,7 @@ def policies_of(cloud: Cloud) -> Policies:
 
 
 def resource_of(cloud: Cloud, service: str, path: str, project: str) -> str:
-    """Return the resource of a path, in the format of ``resources.rights``, or "" if its project is unknown."""
+    """Return the resource that a path names, in the format of ``resources.rights``, or "" if its project is unknown."""
     if service == "storage":
         _, bucket, *below = [*path.split("/"), ""]
         if not bucket:
@@ -111,7 +111,7 @@ def _resource_of_record(record: Record) -> str:
 
 
 def _modified_roles(cloud: Cloud, access: Access) -> frozenset[str]:
-    """Return the roles that a change of a policy grants or revokes."""
+    """Return the roles that a request grants or revokes by changing a policy."""
     if not access.method.endswith(".setIamPolicy"):
         return frozenset()
     policies = (

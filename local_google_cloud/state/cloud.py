@@ -44,7 +44,7 @@ class CloudSettings(BaseModel):
     )
 
     def seconds(self, kind: str) -> float:
-        """Return how long an operation on a resource of a kind takes."""
+        """Return how long an operation on this kind of resource takes."""
         return self.durations.get(kind, self.durations.get("*", 0.0))
 
 

@@ -1,4 +1,4 @@
-"""The interface of faults that can affect operations and jobs."""
+"""The interface through which faults affect operations and jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TrainingJob:
 
 @dataclass(frozen=True, kw_only=True)
 class JobShortage:
-    """The reason why a job gets no VMs: the fault, and Google's message."""
+    """The reason why a job does not get its VMs: the fault, and Google's message."""
 
     fault: str
     message: str
@@ -50,13 +50,13 @@ class Interference(Protocol):
     """The faults that can affect operations and jobs."""
 
     def strike(self, starting: StartingOperation, meta: OperationMeta, now: float) -> None:
-        """Change the end time and result of an operation, such as ``due``, ``changes`` and ``error``."""
+        """Change when and how an operation ends, by changing ``due``, ``changes`` and ``error`` in ``meta``."""
 
     def shortage(self, job: TrainingJob) -> JobShortage | None:
-        """Return the reason why a job gets no VMs, or None if it gets them."""
+        """Return the reason why a job does not get its VMs, or None if it gets them."""
 
     def failure(self, job: TrainingJob) -> tuple[float, str] | None:
-        """Return the fraction of its run time after which a job fails, and the message; None if it succeeds."""
+        """Return the fraction of its run time after which a job fails, with the message; None if it does not fail."""
 
     def over(self, text: str) -> bool:
-        """Return True if a fault is no longer active."""
+        """Return True if a fault is not active (any more)."""

@@ -134,7 +134,7 @@ class Operations:
             self._store.put(record)
 
     def _forget_old(self, record: Record) -> None:
-        """Record a finished operation of its project, and delete the oldest ones if there are too many."""
+        """Record a project's finished operation, and delete the oldest ones if there are too many."""
         done = self._done[record.project]
         done.append(record.name)
         while len(done) > KEPT_OPERATIONS:

@@ -15,12 +15,12 @@ CONTAINER_LINK: Final = "https://container.googleapis.com/v1/"
 
 Style = Literal["compute", "container", "longrunning"]
 StoredChange = list[Any]
-"""A ``StateChange`` as JSON: target, fields, and whether the target is deleted."""
+"""A ``StateChange`` as JSON: its target, the fields, and whether the target is deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateChange:
-    """A change at the end of an operation: ``fields`` are merged into ``target``, or ``target`` is deleted."""
+    """What happens at the end of an operation: ``fields`` are merged into ``target``, or ``target`` is deleted."""
 
     target: str
     fields: Json = field(default_factory=dict)
@@ -28,7 +28,7 @@ class StateChange:
 
 
 class Recovery(TypedDict):
-    """The changes of a failed operation. They are applied when the fault ``after`` is over."""
+    """The changes that a failed operation would have made. They are made once the fault ``after`` is over."""
 
     after: str
     changes: list[StoredChange]
@@ -57,10 +57,10 @@ class OperationMeta(TypedDict, total=False):
 class Work:
     """An operation to start: its target, type (``insert``, ``CREATE_CLUSTER``) and duration.
 
-    ``response``, with its ``schema``, is the result of a google.longrunning operation. None means the body of the
-    target at the end. Until then, ``metadata`` describes the operation. ``where`` is the parent path of the operation;
-    None means the location of the target. ``grows`` marks an update that requests VMs. A create always counts as one
-    that does.
+    ``response``, with its ``schema``, is the result of a google.longrunning operation; None means that the result is
+    the body of the target at the end. Until the end, ``metadata`` describes the operation. ``where`` is the parent path
+    of the operation; None means the location of the target. ``grows`` marks an update that requests VMs. A create
+    operation always counts as requesting VMs.
     """
 
     style: Style
@@ -78,7 +78,7 @@ class Work:
 
     @property
     def action(self) -> str:
-        """The effect on the target: create, update or delete."""
+        """What the operation does to its target: create, update or delete."""
         verb = self.type.lower().partition("_")[0]
         return {"insert": "create", "create": "create", "delete": "delete"}.get(verb, "update")
 

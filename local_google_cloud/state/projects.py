@@ -25,7 +25,7 @@ class Projects:
     def resolve(self, text: str) -> str:
         """Return the id of a project, given its id or number.
 
-        Raises Refusal if there is none. Like Google's message, it does not say why.
+        Raises Refusal if there is none. As with Google, the message does not say whether the project exists.
         """
         for project, number in self._numbers.items():
             if text in (project, number):

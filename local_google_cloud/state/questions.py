@@ -1,4 +1,4 @@
-"""The ``Judge``, which a program implements to decide questions for a local cloud, and its parameters and results."""
+"""The ``Judge``, which decides for a local cloud what Google would decide, with its parameters and results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Policies:
-    """The policies in a cloud, and the data needed to evaluate them."""
+    """The IAM policies in a cloud, and the data needed to evaluate them."""
 
     grants: Sequence[Grant]
     groups: Mapping[str, Collection[str]]  # members by the group's e-mail address
@@ -78,7 +78,7 @@ class Policies:
 class Access(NamedTuple):
     """The parts of a request that IAM checks: the method, the resource in the path, the parameters and the body.
 
-    ``modified_roles`` contains the roles that a change of a policy grants or revokes.
+    ``modified_roles`` contains the roles that the request grants or revokes by changing a policy.
     """
 
     service: str
@@ -89,7 +89,7 @@ class Access(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A permission that a request needs and ``member`` does not have. ``of_agent`` marks an account of Google's own."""
+    """A permission that a request needs but ``member`` lacks. ``of_agent`` means that the member is a service agent."""
 
     member: str
     permission: str
@@ -98,7 +98,7 @@ class Missing(NamedTuple):
 
 
 class Judge:
-    """Decides what Google checks in addition to its documents. This base class refuses, charges and limits nothing.
+    """Decides what Google checks beyond its discovery documents. This base class refuses, charges and limits nothing.
 
     A method may raise Refusal. Names of resources are paths without the API's version.
     """
@@ -114,7 +114,7 @@ class Judge:
         return ()
 
     def training_charges(self, vms: TrainingVms) -> Iterable[tuple[Quota, float]]:
-        """Yield each quota that the VMs of a training job use, with the amount."""
+        """Yield each quota that the VMs of a training job use, and how much of it."""
         return ()
 
     def limit(self, quota: Quota) -> float | None:

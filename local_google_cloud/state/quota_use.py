@@ -1,7 +1,7 @@
-"""The quota that resources use, and the refusal of a resource that exceeds a limit.
+"""The quota that resources use, and the refusal of a resource that would exceed a limit.
 
-Charges are stored in a resource's ``meta``, so deleting the resource releases them. The ``Judge`` provides the charges
-and the limits. A limit that it does not provide is not enforced.
+The charges of a resource are stored in its ``meta``, so deleting the resource releases them. The ``Judge`` provides the
+charges and the limits. A limit that it does not provide is not enforced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class QuotaUse:
         self._store = store
 
     def charge(self, record: Record) -> None:
-        """Charge a created or changed resource. Raises Refusal with its API's message if it exceeds a limit."""
+        """Charge a created or changed resource. Raises Refusal with its API's message if a limit is exceeded."""
         charges = self._judge.charges(
             record.kind, record.body, project=record.project, name=record.path, nodes=record.meta.get("nodes")
         )
@@ -68,7 +68,7 @@ def _sums(charges: Iterable[tuple[Quota, float]]) -> dict[Quota, float]:
 
 
 def _metric(quota_id: str) -> str:
-    """Return the name that errors use for a quota id, such as ``N2_CPUS``."""
+    """Return the name that error messages use for a quota, such as ``N2_CPUS``."""
     return quota_id.partition("-per-project")[0].replace("-", "_").upper()
 
 

@@ -104,7 +104,7 @@ class Store:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Undo the changes of the ``with`` block if it raises, or if they cannot be written at its end."""
+        """Undo all changes made in the ``with`` block if it raises, or if they cannot be written at its end."""
         records = self._records.copy()
         changed = self._changed
         try:

@@ -1,1 +1,1 @@
-"""The generator of the documents for checking whole objects, from data that Google, Pulumi and Kubernetes publish."""
+"""Generates the documents against which whole objects are checked, from data of Google, Pulumi and Kubernetes."""

@@ -62,14 +62,14 @@ def main() -> None:
 
 
 def write_google(target: Path) -> google.TypeReader:
-    """Write the documents of Google's resources, and return the reader, which has recorded the gaps that it found."""
+    """Write the documents of Google's resources, and return the reader, which contains the gaps that it found."""
     reader = google.TypeReader()
     write_shapes(target / "google.json", google.source(), {token: reader.type(token) for token in paths()["types"]})
     return reader
 
 
 def write_kubernetes(target: Path, openapi: Path, crds: Path) -> None:
-    """Write the documents of Kubernetes' own kinds and of custom kinds."""
+    """Write the documents of Kubernetes' built-in kinds and of custom kinds."""
     schemas = kubernetes.openapi(openapi)
     builtin = KindReader(schemas)
     metadata = builtin.shape({"$ref": kubernetes.METADATA})
@@ -88,7 +88,7 @@ def write_apart(target: Path, source: Mapping[str, str], crds: Path) -> None:
 
 
 def content() -> Mapping[str, Any]:
-    """Return forms, parts and names, and the rows of each type."""
+    """Return both handwritten files as one: forms, parts, names, and the rows of each type."""
     added, described = (
         yaml.load((FOLDER / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # safe
         for name in ("additions.yaml", "described.yaml")
@@ -105,7 +105,7 @@ def write_by_hand(path: Path) -> None:
 
 
 def write_shapes(path: Path, source: Mapping[str, str], types: Mapping[str, Shape]) -> None:
-    """Write the shapes of types. Equal shapes are written once."""
+    """Write the structure (``Shape``) of each type. Equal shapes are written once."""
     table = _Table()
     numbers = {token: table.number(types[token]) for token in sorted(types)}
     write(path, {"source": source, "types": numbers, "shapes": table.rows})
@@ -139,7 +139,7 @@ class _Table:
 
 
 def _words(limits: Constraint, *, is_map: bool) -> dict[str, Any]:
-    """Return the constraints on a value with the key names of a document file."""
+    """Return the constraints on a value under the key names that a document file uses."""
     words = {re.sub(r"_(.)", lambda match: match[1].upper(), name): value for name, value in limits.words().items()}
     if is_map:
         words = {word.replace("Items", "Properties"): value for word, value in words.items()}
@@ -151,7 +151,7 @@ def _compact(value: Any) -> str:
 
 
 def write(path: Path, sections: Mapping[str, Any], row: Callable[[Any], str] = _compact) -> None:
-    """Write documents as JSON, with a line for each part, type and shape, which keeps diffs short."""
+    """Write documents as JSON, with one line for each part, type and shape, so that diffs stay short."""
     lines = ",\n".join(
         f'"{section}": {_lines(rows, row) if section in ("parts", "types", "shapes") else _compact(rows)}'
         for section, rows in sections.items()

@@ -33,10 +33,11 @@ _WIDTHS: Mapping[str, tuple[ShapeKind, Mapping[str, int]]] = {
 
 
 class TypeReader:
-    """Reads types into shapes.
+    """Reads the structure of resource types as ``Shape``.
 
-    ``missing`` collects inputs without a field, ``output`` inputs whose field is output-only in the document, and
-    ``used`` the renamed inputs. Each entry consists of message and input: ``container.NodePool.cluster``.
+    ``missing`` collects inputs without a field in the API, ``output`` collects inputs whose field is output-only in the
+    document, and ``used`` collects renamed inputs. Each entry consists of a message and an input:
+    ``container.NodePool.cluster``.
     """
 
     def __init__(self) -> None:
@@ -185,7 +186,7 @@ _LABEL: Final = re.compile(r"1-63 characters(?: long)?,? and comply with ?\[?RFC
 
 
 def prose_facts(kind: str, texts: Sequence[str], present: Constraint) -> dict[str, Any]:
-    """Return the bounds and patterns that descriptions state for an input of a kind. Later descriptions win."""
+    """Return the bounds and patterns that the descriptions of an input state. Later descriptions win."""
     if kind == "text" and (present.pattern is not None or any(map(_PATH.search, texts))):
         return {}
     facts: dict[str, Any] = {}
@@ -229,7 +230,7 @@ def tokens() -> Iterable[str]:
 
 
 def arguments(token: str) -> type:
-    """Return the provider's class with the arguments of a resource type."""
+    """Return the provider's class that contains the arguments of a resource type."""
     module, name = _classes()[token].split(".")
     args: type = getattr(importlib.import_module(f"pulumi_gcp.{module}"), f"{name}Args")
     return args
@@ -242,7 +243,7 @@ def resource(token: str) -> Block:
 
 @cache
 def block(args: type) -> Block:
-    """Return the inputs in a class of arguments."""
+    """Return the inputs that a class of arguments defines."""
     wire = _types.input_type_py_to_pulumi_names(args)
     parameters = inspect.signature(args.__init__).parameters  # type: ignore[misc] # of the class, not of an instance
     required = [wire[name] for name, entry in parameters.items() if name in wire and entry.default is entry.empty]

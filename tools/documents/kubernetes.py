@@ -1,7 +1,7 @@
 """Documents of Kubernetes objects: the OpenAPI of an API server, and CustomResourceDefinitions.
 
-``status`` is left out, since only the server writes it. All kinds have the same names and labels, those of core
-objects.
+``status`` is left out, since only the server writes it. The rules for names and labels are those of core objects for
+all kinds.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def write_map_inputs(path: Path, tokens: Iterable[str]) -> None:
 
 
 def map_paths(block: type, outer: tuple[type, ...] = ()) -> Iterator[str]:
-    """Yield the path of every map in a class of arguments. ``outer`` contains the classes that enclose it."""
+    """Yield the path of every map in a class of arguments. ``outer`` contains the classes that enclose this class."""
     if block in outer:
         raise ValueError(f"{block.__name__} contains itself, so the paths of its maps would be infinite")
     kinds = _types.input_type_types(block)
@@ -50,7 +50,7 @@ def map_paths(block: type, outer: tuple[type, ...] = ()) -> Iterator[str]:
 
 
 def _without_lists(kind: Any) -> Any:
-    """Return the type of an input, without enclosing lists of any depth."""
+    """Return the type of an input without the lists around it, however deeply nested."""
     kind = _types.unwrap_type(kind)
     return _without_lists(get_args(kind)[0]) if _is_a(kind, Sequence) else kind
 

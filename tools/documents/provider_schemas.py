@@ -1,4 +1,4 @@
-"""The checks of Terraform's provider for Google Cloud on its inputs before it calls an API, read from its source.
+"""The checks that Terraform's provider for Google Cloud makes on inputs before it calls an API, read from its source.
 
 Pulumi's provider is built on it and makes the same checks. It refuses values that are not in an enum, exceed bounds or
 do not match a pattern, and inputs that exclude one another. Only these facts are kept, under Pulumi's names of the
@@ -30,7 +30,7 @@ _GRANTED = r"^var \w+ = (?=map\[string\]\*schema\.Schema)"  # of grants: of what
 
 
 class SchemaBlock(NamedTuple):
-    """A block of a schema: its inputs in Pulumi, its path in Pulumi, and its path in the schema."""
+    """A block of a schema: its inputs in Pulumi, its path in Pulumi, and its path in Terraform's schema."""
 
     inputs: Block
     path: str
@@ -44,7 +44,7 @@ class Provider:
         self._services = services
 
     def rows(self, token: str) -> Rows:
-        """Return the checks on a resource type, keyed by path; empty if the source does not have the resource."""
+        """Return the checks on a resource type, keyed by path; empty if the source does not contain the resource."""
         module, _, name = token.removeprefix("gcp:").partition("/")
         file_name = f"{module}{name.partition(':')[2]}".lower()
         for pulumi_name, terraform_name in _TABLE["files"].items():
@@ -80,7 +80,7 @@ class _Package:
         return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
     def resource(self, file: Path) -> Json:
-        """Return the schema of the resource in a file."""
+        """Return the schema of the resource that a file defines."""
         text = file.read_text(encoding="utf-8")
         if file.stem.startswith("iam_"):
             granted = re.search(_GRANTED, text, re.MULTILINE)
@@ -97,7 +97,7 @@ class _Package:
         return dict(value) if isinstance(value, Mapping) else {}
 
     def known(self, value: Any) -> Any:
-        """Return the value of a name, or the result of a function in the package that has no conditions."""
+        """Return the value to which a name refers, or the result of a function of the package without conditions."""
         if isinstance(value, Name) and re.fullmatch(r"\w+", value.name):
             return self._literal(rf"^(?:var|\t)?\s*{value.name}\s*:?=\s*(?=[\[&m])") or value
         if isinstance(value, GoCall) and re.fullmatch(r"\w+", value.name):
@@ -151,7 +151,7 @@ def _read(schema: Json, place: SchemaBlock, rows: Rows, source: _Package) -> Non
 
 
 def _wire(name: str, inputs: Block) -> str | None:
-    """Return Pulumi's name of an input, which differs in upper and lower case and may be plural."""
+    """Return Pulumi's name of an input, which may differ in case and in being plural."""
     plain = name.replace("_", "").lower()
     spellings = (plain, f"{plain}s", f"{plain}es", f"{plain.removesuffix('y')}ies")
     return next((key for key in inputs.inputs if key.lower() in spellings), None)
@@ -175,9 +175,10 @@ def _groups(
 
 
 def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
-    """Return an enum with the values that the pinned SDK's docs add. It is closed if the docs name all of its values.
+    """Return an enum extended by the values that the pinned SDK's docs add. It is closed if the docs name all values.
 
-    The source is older than the SDK. If the docs do not name all values, the list may have changed, so it stays open.
+    The source is older than the SDK. If the docs do not name all values, the list may have changed, so the enum stays
+    open, which means that other values are accepted.
     """
     if "enum" not in facts:
         return facts
@@ -188,7 +189,7 @@ def _as_listed(facts: dict[str, Any], docs: str) -> dict[str, Any]:
 
 
 def _alike(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which differences between two strings the provider ignores, or nothing for a block."""
+    """Return the differences between two strings that the provider ignores, or nothing for a block."""
     same = attributes.get("DiffSuppressFunc")
     word = _TABLE["alike"].get(same.name.rpartition(".")[2]) if isinstance(same, Name) else None
     is_text = isinstance(kind := attributes.get("Type"), Name) and kind.name.endswith("TypeString")
@@ -196,7 +197,7 @@ def _alike(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def close_alike(types: dict[str, Rows]) -> None:
-    """Close each enum that is documented at a longer path.
+    """Close each enum whose values are documented at a longer path with the same end.
 
     For example, a node pool has the same blocks as its cluster, but with shorter docs.
     """
@@ -215,7 +216,7 @@ def close_alike(types: dict[str, Rows]) -> None:
 
 
 def _facts(check: Any, source: _Package) -> dict[str, Any]:
-    """Return the facts that a check of a value requires, or nothing if the check is Go code without a known name."""
+    """Return the facts that a check of a value implies, or nothing if the check is Go code without a known name."""
     if not isinstance(check, (GoCall, Name)):
         return {}
     word = check.name.rpartition(".")[2]

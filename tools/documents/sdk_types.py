@@ -34,7 +34,7 @@ def _line(token: str) -> str:
 
 
 def _kind(annotation: Any) -> str:
-    """Return the kind of an input's values, with the name that shapes use."""
+    """Return the kind of value that an input takes, under the name that shapes use."""
     kind = _types.unwrap_type(annotation)
     origin = get_origin(kind)
     if isinstance(origin, type):

@@ -2,12 +2,12 @@
 
 ``--methods`` is a checkout of github.com/iann0036/iam-dataset (gcp/map.json, gcp/roles), and ``--roles`` is one of
 github.com/jdyke/gcp_iam_update_bot (roles). Both dump IAM's roles. The newer dump is used, and their agreement proves
-nothing, since both have the same source. The output contains only the methods of operations.yaml and the roles of
+nothing, since both have the same source. The output contains only the methods in operations.yaml and the roles in
 by_hand.yaml.
 
-A method is unverified if its row has one source; the map names the methods of discovery for each permission. A
-permission that no role contains is an error in its row. IAM writes some permissions with another case
-(``dockerimages``), and the output uses IAM's form.
+A method is unverified if the map gives only one way in which its permissions were discovered. A permission that no role
+contains is an error in its row. IAM writes some permissions in another letter case (``dockerimages``), and the output
+uses IAM's spelling.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RoleRepository(NamedTuple):
 
     @property
     def source(self) -> dict[str, str]:
-        """The source of a part of the output: repository, commit and day."""
+        """The source that the output states: repository, commit and day."""
         return {"repository": self.repository, "commit": self.commit, "day": self.day}
 
 
@@ -110,8 +110,8 @@ def document(methods: RoleRepository, roles: RoleRepository) -> dict[str, Any]:
 def _needs(method: str, row: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
     """Return the permissions that a method needs, and whether they are verified.
 
-    They come from by_hand.yaml or from the map. They are verified by two sources in the map, or by our reason in
-    by_hand.yaml unless it says "unverified".
+    They come from by_hand.yaml or from the map. Those from the map are verified if it gives more than one way of
+    discovery, and those from by_hand.yaml unless the reason given there says "unverified".
     """
     by_hand = BY_HAND["methods"].get(method, {})
     mapped = [entry["name"] for entry in row]
@@ -149,7 +149,7 @@ def _permission(need: Any) -> str:
 
 
 def _spelled(need: Any, spellings: Mapping[str, str]) -> Any:
-    """Return a need with its permission in the upper and lower case that roles use."""
+    """Return a need whose permission is written in upper and lower case as roles write it."""
     permission = spellings.get(_permission(need).lower(), _permission(need))
     return {**need, "permission": permission} if isinstance(need, Mapping) else permission
 

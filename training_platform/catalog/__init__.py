@@ -1,8 +1,8 @@
-"""The catalogue: facts about Google Cloud and in-cluster software on which models, quotas and rules are based.
+"""The catalogue: the facts about Google Cloud and in-cluster software that models, quotas and rules use.
 
 The facts are data files in ``data/``. The first access to any of the names below loads all files once, into ordinary
-dicts and sets. ``REGIONS`` and ``ZONES`` become outdated: a location may be newer than ``LOCATIONS_READ``. An unknown
-location therefore causes a warning and never an error. ``GENERAL_QUOTAS`` contains the quotas that belong to no
+dicts and sets. ``REGIONS`` and ``ZONES`` become outdated: a location may be newer than ``LOCATIONS_READ``, so an
+unknown location causes a warning and never an error. ``GENERAL_QUOTAS`` contains the quotas that belong to no
 accelerator family, keyed by short name. ``QUOTAS`` contains every known quota, keyed by its id, with the source of the
 id and whether it is verified.
 

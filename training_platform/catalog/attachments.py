@@ -25,7 +25,7 @@ _CPUS: Final = re.compile(
 )
 """The names of CPU machine types to which no GPU can be attached. N1 accepts GPUs and does not match.
 
-Source: the machine families of GKE cluster-autoscaler 7d25050, and its list of families that accept GPUs. Everything
+Source: the machine families in GKE cluster-autoscaler 7d25050, and its list of families that accept GPUs. Everything
 else is general knowledge.
 """
 
@@ -36,7 +36,7 @@ def is_without_gpus(machine_type: str | None) -> bool:
 
 
 def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return the numbers of these GPUs that a VM of this type can have, in rising order.
+    """Return how many of these GPUs a VM of this type can have: each possible number, in rising order.
 
     The result is empty if the two do not combine.
     """
@@ -48,7 +48,7 @@ def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...
 
 
 def vertex_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return the numbers of these GPUs that Vertex AI offers for a VM of this type, in rising order.
+    """Return how many of these GPUs Vertex AI offers for a VM of this type: each possible number, in rising order.
 
     The result is empty if the two do not combine.
     """
@@ -122,8 +122,9 @@ def vertex_gpu(accelerator_type: str | None) -> Accelerator | None:
 def as_asked(machine_type: str, accelerator: str | None, count: int) -> MachineType:
     """Return the row of a CPU machine type with ``count`` GPUs, even if Google Cloud does not offer the combination.
 
-    The row of a combination that does not exist is composed from both rows, so a program can be built and a rule can
-    report the error. Without an ``accelerator`` nothing is attached. Raises KeyError for names outside the catalogue.
+    For a combination that does not exist, the row is composed from both rows, so that the program can run and a rule
+    can report the error. Without an ``accelerator`` nothing is attached. Raises KeyError for names outside the
+    catalogue.
     """
     machine = MACHINE_TYPES[machine_type]
     if accelerator is None:
@@ -137,7 +138,7 @@ def _fitting(machine: MachineType, counts: Iterable[GpuCount]) -> tuple[int, ...
 
 
 def _price(host: Price | None, gpu: Price | None, count: int) -> Price | None:
-    """Return the price of the whole VM for each capacity and region in which both parts have a price."""
+    """Return the price of the VM with its GPUs, for each capacity and region in which both parts have a price."""
     if host is None or gpu is None:
         return None
     usd = {

@@ -102,7 +102,7 @@ def sheets(catalog: loader.Catalog | None = None) -> list[Sheet]:
 
 
 class Decision(NamedTuple):
-    """How to verify a fact that has no primary source: a command and its result, or why it cannot be verified."""
+    """How to verify a fact that has no primary source: a command and what it shows, or why there is no command."""
 
     command: str = ""
     says: str = ""
@@ -129,7 +129,7 @@ def in_code() -> Iterator[tuple[str, str, Decision]]:
 
 
 def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], list[str]]:
-    """Return the names of the rows that have each unverified fact, keyed by kind and field."""
+    """Return, for each unverified fact, the names of the rows that have it, keyed by kind and field."""
     names: dict[tuple[str, str], list[str]] = {}
     for sheet in sheets(catalog):
         for field in sheet.unverified:
@@ -138,7 +138,7 @@ def undecided(catalog: loader.Catalog | None = None) -> dict[tuple[str, str], li
 
 
 def _of_machine(row: Any) -> Iterator[Fact]:
-    """Yield the facts derived from a machine's fields: slices with their VMs, and further provisioning models."""
+    """Yield facts that are derived from a machine's fields: slices with their VMs, and further provisioning models."""
     if not isinstance(row, MachineType):
         return
     if shapes := list(legal_topologies(row)):
@@ -184,7 +184,7 @@ class _FactWalk:
 
 
 def _marked(path: str, marks: Iterable[str]) -> bool:
-    """Return True if a mark names the field or a part that contains it; ``price.spot`` means all spot prices."""
+    """Return True if a field is marked, or a field that contains it; the mark ``price.spot`` covers all spot prices."""
     plain = path.replace("price.usd.", "price.")
     return any(name == mark or name.startswith(f"{mark}.") for mark in marks for name in (path, plain))
 

@@ -57,7 +57,7 @@ _PLAIN: Mapping[str, type[CatalogRow]] = {
     "releases": Release,
     "service_prices": ServicePrice,
 }
-"""The sections whose rows contain only fields."""
+"""The sections whose rows are converted field by field, with the type of their rows."""
 SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
 
 
@@ -139,7 +139,7 @@ class Catalog:
 
     @cached_property
     def zones(self) -> frozenset[str]:
-        """The zones of the general list and all zones that other rows name."""
+        """The zones of the general list, and all zones that other rows name."""
         zones = {f"{region}-{end}" for region, ends in self._locations.zones.items() for end in ends.split()}
         for machine in self._plain(self._machines):
             zones.update(machine.get("zones", ()), machine.get("missing_zones", ()))
@@ -254,7 +254,7 @@ class UnitPrices:
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The vCPU counts of a CPU family, the vCPU counts that ``vertex`` accepts, and the GB of RAM per vCPU."""
+    """A CPU family's vCPU counts, which of them Vertex AI accepts (``vertex``), and the GB of RAM per vCPU."""
 
     vcpus: tuple[int, ...]
     gb_per_vcpu: float
