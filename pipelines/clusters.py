@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the clusters of a stack for problems that Pulumi does not detect. Standard input is `pulumi stack export`.
+"""Checks a stack's clusters for problems that Pulumi does not detect, given the output of `pulumi stack export`.
 
-- ``clusters.py reach`` fails if a cluster cannot be reached. In this case a preview reports "unchanged".
-- ``clusters.py queues`` fails if a cluster has objects of Kueue that the stack does not have. With such objects, a
-  destroy never ends.
+- ``clusters.py reach`` fails if a cluster cannot be reached. A preview would report "unchanged" in this case.
+- ``clusters.py queues`` fails if a cluster has Kueue objects that belong to no stack. With such objects, a
+  destroy would never end.
 - ``clusters.py events`` prints the newest warnings about charts. They remain after Helm rolls back a release that did
   not become ready.
 """

@@ -37,7 +37,7 @@ def main(archive: Path, folder: Path) -> str | None:
 
 
 def _text(archive: zipfile.ZipFile, name: str, bound: int) -> str:
-    """Return the start of a member without a truncated last character, or "" if there is no such member."""
+    """Return the start of an archive member's text, without a truncated last character; "" if it does not exist."""
     if name not in archive.namelist():
         return ""
     with archive.open(name) as member:

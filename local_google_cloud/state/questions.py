@@ -15,7 +15,7 @@ from training_platform.config.reading.finding import Finding
 
 
 class Quota(NamedTuple):
-    """The key of a quota in a project: service and quota id as in the Cloud Quotas API, location, other dimensions.
+    """What identifies a quota in a project: service and quota id as in the Cloud Quotas API, location, dimensions.
 
     ``location`` is a region or a zone, or "" for a limit of the whole project.
     """
@@ -28,7 +28,7 @@ class Quota(NamedTuple):
 
 
 class QuotaLimit(NamedTuple):
-    """A limit of a quota id. ``location`` is None for all locations. -1 means unlimited."""
+    """A limit of the quota with this id. If ``location`` is None, it applies in all locations. -1 means unlimited."""
 
     location: str | None
     dimensions: tuple[tuple[str, str], ...]
@@ -54,7 +54,7 @@ class TrainingVms:
 
 
 class Grant(NamedTuple):
-    """A role of a member on a resource. ``permissions`` are those of a custom role, or None for a predefined role."""
+    """A role that a member has on a resource. ``permissions`` lists those of a custom role; None if predefined."""
 
     member: str
     role: str

@@ -84,7 +84,7 @@ class Store:
         yield from [record for key, record in self._records.items() if key.startswith(prefix)]
 
     def children(self, collection: str) -> list[Record]:
-        """Return the direct members of a collection, ordered by name. ``-`` in its name matches any one segment."""
+        """Return the direct members of a collection, ordered by name. ``-`` in its name matches any segment."""
         if "/-/" in f"{collection}/":
             form = re.compile("/".join("[^/]+" if part == "-" else re.escape(part) for part in collection.split("/")))
             records = [record for record in self._records.values() if form.fullmatch(record.name.rpartition("/")[0])]

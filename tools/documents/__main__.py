@@ -1,8 +1,8 @@
-"""Write the documents for checking whole objects, and the table of map inputs: ``python -m tools.documents``.
+"""Write the documents against which objects are checked, and the table of map inputs: ``python -m tools.documents``.
 
 The handwritten files additions.yaml and described.yaml are combined into one file that loads quickly. Google's
-documents come from the installed google-api-python-client and pulumi_gcp, map inputs only from pulumi_gcp. The other
-documents are written if their sources are given as options:
+documents are generated from the installed google-api-python-client and pulumi_gcp, map inputs only from pulumi_gcp. The
+other documents are written if their sources are given as options:
 
 - Kubernetes, with both ``--openapi``, a folder with the files that an API server serves at /openapi/v3, such as
   ``apis__batch__v1_openapi.json``, and ``--crds``, a folder of CustomResourceDefinitions

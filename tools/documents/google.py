@@ -74,7 +74,7 @@ class TypeReader:
         return place.field
 
     def _described(self, inputs: Block, name: str, field: DocumentField | None) -> Shape:
-        """Return the shape of an input, with facts from its descriptions. The API's facts override the provider's."""
+        """Return the shape of an input, with facts from descriptions. The API's facts override the provider's."""
         shape = self._value(inputs.inputs[name], field)
         kind = {"map": "list", "int32": "number", "int64": "number"}.get(shape.kind, shape.kind)
         if kind not in ("list", "number", "text") or shape.limits.enum is not None:

@@ -90,7 +90,7 @@ class _Package:
         return self.schema(literal.get("Schema"))
 
     def schema(self, value: Any) -> Json:
-        """Return the inputs of a schema, which may be a literal, a named value or merged schemas."""
+        """Return the inputs that a schema defines. It may be a literal, a named value, or merged from others."""
         value = self.known(value)
         if isinstance(value, GoCall) and value.name.endswith("MergeSchemas"):
             return {name: entry for part in value.arguments for name, entry in self.schema(part).items()}

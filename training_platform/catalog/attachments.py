@@ -31,7 +31,7 @@ else is general knowledge.
 
 
 def is_without_gpus(machine_type: str | None) -> bool:
-    """Return True if this is a CPU machine type to which no GPU can be attached, in the catalogue or not."""
+    """Return True if this is a CPU machine type to which no GPU can be attached. It need not be in the catalogue."""
     return _CPUS.fullmatch(machine_type or "") is not None
 
 

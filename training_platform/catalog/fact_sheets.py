@@ -153,7 +153,7 @@ def _of_machine(row: Any) -> Iterator[Fact]:
 
 
 class _FactWalk:
-    """Walks a row and the rows that it refers to. A mark on a part applies to everything in that part."""
+    """Walks a row and the rows to which it refers. A mark as unverified applies to everything below its field."""
 
     def __init__(self, quotas: Mapping[QuotaId, Quota]) -> None:
         self._quotas = quotas

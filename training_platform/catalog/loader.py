@@ -62,7 +62,7 @@ SECTIONS = ("accelerators", "locations", "machine_types", "quotas", *_PLAIN)
 
 
 class Typed(Mapping[str, T]):
-    """The rows of a section, keyed by name. Each is converted to its type at first use, since a command needs few rows.
+    """The rows of a section, keyed by name. A row is converted to its type at first use, since a command needs few.
 
     Raises ``CatalogError`` for an invalid row.
     """
@@ -316,7 +316,7 @@ def _sized(sizes: Sizes, vcpus: int) -> Plain:
 
 
 def _merged(shared: Plain, overrides: Plain) -> Plain:
-    """Return a group's shared fields, overridden by the fields of a row; nested mappings are merged key by key."""
+    """Return the fields that a group shares, overridden by a row's fields; nested mappings are merged key by key."""
     merged = dict(shared)
     for key, value in overrides.items():
         below = shared.get(key)

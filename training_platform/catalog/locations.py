@@ -31,7 +31,7 @@ def serves(location: str, region: str) -> bool:
 
 
 def nearest_first(zone: str, zones: Iterable[str]) -> list[str]:
-    """Return zones in the order of preference to replace a zone: same region, same continent, all others."""
+    """Return candidates to replace a zone, the best first: zones of its region, of its continent, all others."""
     region = region_of(zone)
     continent = zone.partition("-")[0]
     return sorted(zones, key=lambda other: (region_of(other) != region, other.partition("-")[0] != continent, other))

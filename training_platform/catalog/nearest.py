@@ -15,7 +15,7 @@ _ALSO_CALLED = {
     "dws": "flex-start",
     "calendar": "reservation",
 }
-"""Other names of a value.
+"""Aliases: other names under which people know a value.
 
 Spot VMs succeeded preemptible VMs. Dynamic Workload Scheduler provides flex-start VMs, and its calendar mode is a
 reservation. Tiers have aliases (Filestore docs, service tiers).
@@ -28,7 +28,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
 
     The first of these that exists is returned:
 
-    - the only value that an alias of ``name`` (``dws`` for ``flex-start``) matches completely or at its end
+    - the only value that is, or ends with, the name for which ``name`` is an alias (``dws`` for ``flex-start``)
     - the only value that begins with ``name``
     - the most similar value that differs from ``name`` only in its numbers
     - the most similar of the values that begin with ``name``, or of all values if none does

@@ -12,9 +12,9 @@ from training_platform.catalog.types import Json
 
 @dataclass(frozen=True)
 class Principal:
-    """A principal, the pattern of its members in policies, and the methods that each of its operations calls.
+    """A principal, the pattern that its members match in policies, and the methods that each of its operations calls.
 
-    ``excess`` is keyed by role and gives the reason why the role grants more than the principal's operations use.
+    ``excess`` gives, for each role that grants more than the principal's operations use, the reason for this.
     """
 
     title: str

@@ -1,6 +1,6 @@
 """IAM permissions: those that Google's methods require, and those that its predefined roles contain.
 
-``permissions.yaml`` contains the rows, limited to the methods that the platform's principals call and the roles that
+``permissions.yaml`` contains the rows, but only for the methods that the platform's principals call and the roles that
 they are granted. ``python -m tools.permissions`` generates it from public dumps, and from rows written by hand with
 their reasons.
 """
@@ -34,14 +34,14 @@ class Need(NamedTuple):
 
 
 class Role(NamedTuple):
-    """A predefined role: the number of its permissions, and those of its permissions that a method here requires."""
+    """A predefined role: how many permissions it has, and which of them a method in this file requires."""
 
     total: int
     permissions: frozenset[str]
 
 
 class Agent(NamedTuple):
-    """A service agent, which is an account of Google's in each project: its e-mail and the roles that Google grants it.
+    """A service agent, an account that Google has in each project: its e-mail and the roles that Google grants it.
 
     The e-mail contains ``{}`` for the project number. Google grants the roles in the project when the API ``of`` is
     enabled there.
@@ -54,7 +54,7 @@ class Agent(NamedTuple):
 
 @dataclass(frozen=True)
 class Permissions:
-    """All rows of the file. ``unverified`` contains the methods whose row has only one source."""
+    """All rows of the file. ``unverified`` contains the methods for whose row there is only one source."""
 
     methods: Mapping[str, tuple[Need, ...]]
     unverified: frozenset[str]
@@ -77,7 +77,7 @@ def permissions() -> Permissions:
 
 
 def permissions_of(role: str) -> frozenset[str]:
-    """Return those permissions of a predefined role that a method here requires; empty for an unknown role."""
+    """Return those permissions of a predefined role that a method in this file requires; empty for an unknown role."""
     predefined = permissions().roles.get(role)
     return predefined.permissions if predefined else frozenset()
 

@@ -30,7 +30,7 @@ class PriceBook:
 
     - ``machines`` are in USD per VM and hour, keyed by machine type, capacity and region.
     - ``services`` are in USD per unit of the catalogue's price, keyed by name and region.
-    - ``discounts`` are the fractions of the list price that are not paid. They are keyed by the name of a machine
+    - ``discounts`` are the fractions of a list price by which it is reduced. They are keyed by the name of a machine
       type or service; the keys ``machines`` and ``services`` apply to all others.
 
     The region "*" means every other region.
@@ -43,7 +43,7 @@ class PriceBook:
     most_more_per_hour: float | None = None
 
     def share(self, name: str, kind: str) -> float:
-        """Return the fraction of a list price that is paid."""
+        """Return the fraction of the list price that the organisation pays."""
         return 1 - self.discounts.get(name, self.discounts.get(kind, 0.0))
 
 
@@ -52,11 +52,11 @@ LIST = PriceBook()
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """The cost in USD per hour of the minimum and the maximum number of machines, as far as they have a price.
+    """The cost in USD per hour of the minimum and the maximum number of machines, as far as prices are known.
 
     - ``unpriced`` names everything that has no price, so a partial sum is not mistaken for the total.
     - ``machines`` names the machine types in ``unpriced``.
-    - ``vms_without`` of ``vms`` have no price.
+    - ``vms_without`` is how many of the ``vms`` have no price.
     - ``unverified`` names everything whose price was read by somebody else.
     - ``read`` is the date of the oldest price in the sum, and ``shipped`` is the date of the oldest catalogue
       price in it.
@@ -80,7 +80,7 @@ class Cost:
         return 2 * self.vms_without <= self.vms
 
     def is_example(self, today: date) -> bool:
-        """Return True if the sum includes catalogue prices that are too old to be more than examples."""
+        """Return True if the sum includes catalogue prices that are so old that they serve only as examples."""
         return self.shipped is not None and (today - self.shipped).days > FRESH_DAYS
 
     def __add__(self, other: Cost) -> Cost:
@@ -103,7 +103,7 @@ class Cost:
 def machines_cost(
     machine: MachineType, capacity: ChargedCapacity, region: str, min_vms: int, max_vms: int, *, book: PriceBook = LIST
 ) -> Cost:
-    """Return the cost of VMs of one type. A reservation costs the same whether or not it is used."""
+    """Return the cost of VMs of one type. A reservation costs the same whether it is used or not."""
     if not max_vms:
         return Cost()
     paid = max_vms if capacity == "reservation" else min_vms
@@ -165,7 +165,7 @@ def local_ssd_cost(
 
 
 def list_price(machine: MachineType) -> Price | None:
-    """Return the price of a VM, or the price of its GPUs if the VM has none; None if neither has a list price."""
+    """Return the list price of a VM, or that of its GPUs if the VM has no price; None if neither has one."""
     of_gpus = machine.accelerator.price if machine.accelerator else None
     if machine.price or of_gpus is None:
         return machine.price

@@ -1,4 +1,4 @@
-"""Provisioning models other than the four that are charged separately, as far as a source documents them.
+"""Provisioning models other than the four that are charged separately, as far as they are documented.
 
 Sources:
 
@@ -17,7 +17,7 @@ from training_platform.catalog.types import MachineType
 
 
 class Way(NamedTuple):
-    """A provisioning model and whether a machine type supports it; ``offered`` is None without a source.
+    """A provisioning model, and whether a machine type supports it; ``offered`` is None if no source says so.
 
     ``on_request`` means that Google enables it for individual projects.
     """
@@ -29,12 +29,12 @@ class Way(NamedTuple):
 
 
 def has_blocks(machine: MachineType) -> bool:
-    """Return True if reservations of the machine are known to have blocks, which those with GPUDirect have."""
+    """Return True if reservations of the machine have blocks, which is known only for machines with GPUDirect."""
     return machine.gpudirect is not None
 
 
 def further_ways(machine: MachineType) -> tuple[Way, ...]:
-    """Return the additional provisioning models of a machine with accelerators; empty for other machines.
+    """Return a machine's provisioning models beyond the four that are charged separately; empty without accelerators.
 
     Sources disagree on queued provisioning of TPUs. No source says that every block has sub-blocks.
     """

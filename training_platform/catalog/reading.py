@@ -1,4 +1,4 @@
-"""Reads data files: YAML with the positions of errors, and conversion to the catalogue's types.
+"""Reads data files: parses YAML, reports positions of errors, and converts values to the catalogue's types.
 
 ``build`` does not depend on particular types. It follows the annotations of a dataclass: the data files may contain
 exactly the fields of the dataclass.
@@ -38,13 +38,13 @@ class CatalogError(Exception):
 
 
 class DataPosition(NamedTuple):
-    """The position of a value: the data file, and the keys that lead to it."""
+    """The position of a value: the data file that contains it, and the keys that lead to it."""
 
     file: Path
     keys: tuple[str, ...] = ()
 
     def at(self, key: str | int) -> DataPosition:
-        """Return the position of a value inside this one."""
+        """Return the position of the entry that is under a key or index of this value."""
         return DataPosition(self.file, (*self.keys, str(key)))
 
     def error(self, problem: str) -> CatalogError:
@@ -55,7 +55,7 @@ class DataPosition(NamedTuple):
 class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
     """YAML's safe loader, except that a repeated key is an error instead of replacing the earlier value.
 
-    Mappings, lists and strings make up nearly all of the content. Constructing them here takes half the time.
+    Mappings, lists and strings make up nearly all of the content. Constructing them here takes half of YAML's time.
     """
 
     def construct_document(self, node: yaml.Node) -> Any:
@@ -69,7 +69,7 @@ class _Loader(_Fastest):  # type: ignore[misc] # the base is chosen at run time
         return node.value if node.tag == _TEXT else self.construct_object(node)
 
     def resolve(self, kind: type, value: Any, implicit: Any) -> str:
-        """Return the tag of a node. A plain word is a string, without a test against YAML's patterns."""
+        """Return the tag of a node. A plain word is a string, and is not tested against YAML's patterns."""
         if kind is yaml.ScalarNode and value[:1].isalpha() and value.lower() not in _MEANT:
             return _TEXT
         return str(super().resolve(kind, value, implicit))
@@ -109,7 +109,7 @@ def known_keys(values: Iterable[str], allowed: Iterable[str], place: DataPositio
 def build(cls: type[T], values: object, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> T:
     """Return an instance of a dataclass, made from plain values.
 
-    ``references`` contains rows keyed by name, for types that are written as a name.
+    ``references`` contains the rows, keyed by name, of each type whose values are written as the name of a row.
     """
     plain = mapping(values, place)
     kinds, required = _shape(cast("type", cls))
@@ -120,7 +120,7 @@ def build(cls: type[T], values: object, place: DataPosition, references: Mapping
 
 
 class _Kind(NamedTuple):
-    """How the values of an annotation are converted. Values of the types in ``right`` need no conversion."""
+    """How a value is converted to an annotated type. A value whose type is in ``right`` is used without conversion."""
 
     hint: Any
     right: tuple[type, ...]
@@ -129,7 +129,7 @@ class _Kind(NamedTuple):
 
 @cache
 def _shape(cls: type) -> tuple[dict[str, _Kind], frozenset[str]]:
-    """Return the kind of each field, and the names of the fields without a default."""
+    """Return how each field is converted, and the names of the fields without a default."""
     hints = get_type_hints(cls)
     named = fields(cls)
     required = (f.name for f in named if f.default is MISSING and f.default_factory is MISSING)
@@ -149,7 +149,7 @@ def _kind(hint: Any) -> _Kind:
 def _convert(
     kind: _Kind, value: Any, above: DataPosition, key: str | int, references: Mapping[type, Mapping[str, object]]
 ) -> Any:
-    """Return the converted value of a key. Positions are created only for values that need conversion."""
+    """Return a key's value, converted if necessary. Positions are created only for values that need conversion."""
     return value if type(value) in kind.right else kind.convert(kind.hint, value, above.at(key), references)
 
 

@@ -12,7 +12,7 @@ _PREFERRED = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")
 
 
 class RefusedValue(NamedTuple):
-    """The error in a value, the allowed values, and the nearest allowed value."""
+    """What is wrong with a value, the allowed values, and the nearest allowed value."""
 
     message: str
     allowed: str
@@ -20,7 +20,7 @@ class RefusedValue(NamedTuple):
 
 
 def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | None:
-    """Return the error in the size of a boot disk, in GB as the API counts them."""
+    """Return what is wrong with the size of a boot disk, in GB as the API counts them; None if it is allowed."""
     if limits.min_gb <= size_gb <= limits.max_gb:
         return None
     nearest = min(max(size_gb, limits.min_gb), limits.max_gb)
@@ -42,7 +42,7 @@ def vertex_disk_types(machine: MachineType | None) -> tuple[str, ...]:
 
 
 def unlisted_region(machine: MachineType | None, region: str) -> RefusedValue | None:
-    """Return the error in a region if Vertex AI does not list the machine's accelerator there."""
+    """Return what is wrong with a region in which Vertex AI does not list the machine's accelerator."""
     accelerator = machine.accelerator if machine else None
     support = accelerator.vertex if accelerator else None
     if not accelerator or not support or region in support.regions:

@@ -21,7 +21,7 @@ def hosts(machine: MachineType, topology: str) -> int | None:
 
 
 def legal_for(machine: MachineType, topology: str) -> bool:
-    """Return True if the family has the shape and machines of this type can form it."""
+    """Return True if the shape exists for the accelerator family and machines of this type can form it."""
     rule = _rule(machine)
     if rule is None or not rule.legal(topology):
         return False
@@ -32,7 +32,7 @@ def legal_for(machine: MachineType, topology: str) -> bool:
 
 
 def legal_topologies(machine: MachineType) -> Iterator[str]:
-    """Yield every shape that this machine can form, with sides in rising order, in order of chips."""
+    """Yield every shape that this machine can form, by number of chips. The sides of each shape are in rising order."""
     rule = _rule(machine)
     if rule is not None:
         yield from (shape for shape in rule.legal_shapes() if legal_for(machine, shape))
@@ -51,7 +51,7 @@ def other_machine(machine: MachineType, topology: str) -> str | None:
 
 
 def nearest_topology(machine: MachineType, topology: str) -> str | None:
-    """Return the valid shape that was probably meant, or None if the machine has no shapes or the string is unlike any.
+    """Return the valid shape that was probably meant; None if the machine has no shapes or the string resembles none.
 
     This is the first of these that exists:
 

@@ -1,9 +1,9 @@
 """The types of the catalogue. The facts themselves are in data files.
 
-No code here names a machine family: a new family is a new data file. A size is in the unit with which the name of its
-field ends. ``source`` says where a row was read and when. ``unverified`` names the fields of a row for which no primary
-source was read or on which sources disagree; ``price.spot`` is the spot price in ``price``. These marks are shown
-wherever the row is shown.
+No code here names a machine family: a new family is a new data file. The name of a size field ends with its unit.
+``source`` says where a row was read and when. ``unverified`` names the fields of a row for which no primary source was
+read or on which sources disagree; ``price.spot`` is the spot price in ``price``. Every output that shows a row also
+shows these marks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CatalogRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota(CatalogRow):
-    """The facts about a quota in addition to its id; ``name`` is its short name in data files."""
+    """What is known about a quota in addition to its id; ``name`` is its short name in data files."""
 
     id: QuotaId
 
@@ -58,8 +58,9 @@ class Quota(CatalogRow):
 class Price:
     """List prices in USD per hour of one chip, one GPU or one whole VM (``unit``), keyed by region.
 
-    ``read`` is the date on which they were read. A capacity or region without a price has no entry: a cost that needs
-    it is reported as unknown and never as zero. ``without`` names a part of the VM that the price does not include.
+    ``read`` is the date on which they were read. A capacity or region without a price has no entry, so that a cost
+    which needs it is reported as unknown and never as zero. ``without`` names a part of the VM that the price does not
+    include.
     """
 
     unit: Literal["chip", "gpu", "vm"]
@@ -104,8 +105,8 @@ class TopologyRule:
     """The slice shapes that exist: ``shapes`` and, if ``cube_side`` is set, boxes whose sides are multiples of it.
 
     A topology is written as ``AxB`` (``dims`` is 2) or ``AxBxC`` (``dims`` is 3), with the sides in chips.
-    ``ascending`` requires sides in rising order. ``max_cubes`` limits the number of cubes of ``cube_side`` in a box; it
-    is 0 for a family without cubes.
+    ``ascending`` means that the sides have to be in rising order. ``max_cubes`` limits the number of cubes of
+    ``cube_side`` in a box; it is 0 for a family without cubes.
     """
 
     dims: int
@@ -126,7 +127,7 @@ class TopologyRule:
         return prod(side // self.cube_side for side in sides) <= self.max_cubes
 
     def legal_shapes(self) -> Iterator[str]:
-        """Yield every valid shape in order of chips, with sides in rising order; with cubes these are all boxes."""
+        """Yield every valid shape by number of chips: ``shapes``, and boxes of cubes with sides in rising order."""
         side = self.cube_side
         boxes = _rising(self.dims, self.max_cubes) if side is not None else ()
         shapes = {*self.shapes, *(render_topology(tuple(cubes * (side or 0) for cubes in box)) for box in boxes)}
@@ -165,13 +166,13 @@ def _rising(dims: int, max_product: int, minimum: int = 1) -> Iterator[tuple[int
 
 
 class GpuCount(NamedTuple):
-    """A number of GPUs that one VM can have, and the maximum number of vCPUs of that VM."""
+    """How many GPUs one VM can have, and the maximum number of vCPUs that this VM can then have."""
 
     gpus: int
     max_vcpus: int
 
     def __str__(self) -> str:
-        """Return the pair as text."""
+        """Return the numbers of GPUs and vCPUs as text."""
         return f"{self.gpus} with up to {self.max_vcpus} vCPUs"
 
 
@@ -196,11 +197,11 @@ class Attachment:
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
-    """One generation of TPU or one model of GPU. For VMs with neither, the kind is ``cpu``.
+    """One generation of TPU or one model of GPU. VMs with neither have the kind ``cpu``.
 
     - ``name`` is the short name that flavors and reports use (``tpu-v5e``, ``h100-mega``).
     - ``gke_label`` is the value of ``cloud.google.com/gke-tpu-accelerator`` or ``cloud.google.com/gke-accelerator``.
-    - ``quotas`` gives the quota that each capacity is charged to. A capacity that is absent is charged to no quota.
+    - ``quotas`` gives the quota that each capacity is charged to. A capacity that is not listed is charged to no quota.
     - ``fallback`` gives the quota that is charged if the one in ``quotas`` has no limit in a project.
     - ``hbm_gb`` is in GB per chip or GPU.
     - ``peak_bf16_tflops`` is in TFLOPS of dense bf16, or None without a source.
@@ -232,7 +233,7 @@ class Accelerator:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSsd:
-    """Local SSD partitions: either the fixed number ``bundled``, or the counts that can be requested.
+    """Local SSD partitions of a VM: either the fixed number ``bundled``, or the numbers that can be requested.
 
     ``quota`` counts GB. Bundled partitions are charged to it as well.
     """
@@ -276,12 +277,12 @@ class MachineType(CatalogRow):
     - ``calendar`` is None if no source says whether calendar mode exists for the machine.
     - ``single_host`` is the topology of a one-host slice, None if the machine has none.
     - ``multi_host`` says whether the machine can be part of a larger slice.
-    - ``cpu_quota`` gives the quota to which the vCPUs are charged. An absent capacity charges them to no quota.
+    - ``cpu_quota`` gives the quota to which each capacity charges the vCPUs. A capacity not listed charges none.
     - ``vertex_cpu_quota`` is charged instead if Vertex AI starts the machine.
     - ``gpudirect_minimum_gke`` contains the lowest patch that works for each minor version. All later minor
       versions work.
-    - ``nics``: each NIC except the first needs its own VPC, except the ``rdma_nics``.
-    - ``rdma_nics``: each needs its own subnet, all in one VPC created from the network profile
+    - ``nics`` is the number of NICs. Each needs its own VPC, except the first and the ``rdma_nics``.
+    - ``rdma_nics`` is the number of RDMA NICs. Each needs its own subnet, all in one VPC with the network profile
       ``{zone}-vpc-roce``.
     - ``workload_policy`` says that the placement names a workload policy which joins several hosts. The policy
       has the topology of the slice or of ``nvlink_domain``, which is written in GPUs.
@@ -324,12 +325,12 @@ class MachineType(CatalogRow):
 
     @property
     def vertex_gpus(self) -> str | None:
-        """Vertex AI's name of the GPUs. None without GPUs, and for TPUs, which the machine type implies."""
+        """Vertex AI's name of the GPUs. None for CPUs, and for TPUs, which the machine type already implies."""
         support = self.accelerator.vertex if self.accelerator and self.kind == "gpu" else None
         return support.accelerator_type if support else None
 
     def hosts_of(self, topology: str | None) -> int:
-        """Return the number of VMs in one slice, rounded up; 1 for GPUs and if there is no topology."""
+        """Return the number of VMs in one slice, rounded up. It is 1 for GPUs, and for TPUs without a topology."""
         if self.kind != "tpu" or topology is None:
             return 1
         return -(-(chips_in(topology) or 1) // self.chips)
@@ -339,8 +340,8 @@ class MachineType(CatalogRow):
 class DiskType(CatalogRow):
     """A persistent disk type: its size range in GB as the API counts them, and the quota that it is charged to.
 
-    ``vertex_quota`` is charged instead for boot disks of machines that Vertex AI starts. Boot disks have narrower
-    limits than the type: ``BootDiskLimits``.
+    Boot disks of machines that Vertex AI starts are charged to ``vertex_quota`` instead. Boot disks have narrower size
+    limits than the type: see ``BootDiskLimits``.
     """
 
     min_gb: int
@@ -353,7 +354,7 @@ class DiskType(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class BootDiskLimits(CatalogRow):
-    """The sizes of boot disks that a service (``gke``, ``vertex``) accepts, in GB as the service's API counts them."""
+    """The boot disk sizes that a service (``gke``, ``vertex``) accepts, in GB as the service's API counts them."""
 
     min_gb: int
     max_gb: int
@@ -394,9 +395,9 @@ class FilestoreTier(CatalogRow):
     """A Filestore service tier: zonal or regional, its capacities in GiB, and the quota that it is charged to.
 
     - A share never moves from one band to another.
-    - ``high_band_quota`` is charged for capacities of the last band if it differs from the quota of the other
+    - ``high_band_quota`` is charged for capacities in the last band, if it differs from the quota of the other
       bands.
-    - ``disputed_bands`` are capacities that only some sources list.
+    - ``disputed_bands`` are ranges of capacities that only some sources list.
     - ``shrinks`` says whether a share can be made smaller.
     - ``reserved_prefixes`` are prefix lengths of the address block that an instance uses. Choose the first; the
       others are from sources that disagree.
@@ -444,7 +445,7 @@ class FilestoreTier(CatalogRow):
 class LustreTier(CatalogRow):
     """A performance tier of Managed Lustre, named ``lustre-{MB/s per TiB}``, with capacities in GiB.
 
-    An instance can grow within its band and can never shrink.
+    An instance can grow within its range of capacities (``Band``) and can never shrink.
     """
 
     bands: tuple[Band, ...]
@@ -455,7 +456,7 @@ class LustreTier(CatalogRow):
 class Chart(CatalogRow):
     """A Helm chart that the platform installs: its repository and version. Stack files can override both.
 
-    ``tested`` lists the minor versions whose values and objects are tested here, together with the releases in
+    ``tested`` lists the minor versions whose values and objects this project tests, together with the releases in
     ``tested_with``. ``upgrade`` describes what a change of version affects in a cluster.
     """
 
@@ -479,9 +480,9 @@ class ChartPorts(CatalogRow):
 class Release(CatalogRow):
     """A minor version of a chart, and the versions of other software that its maintainers declare compatible.
 
-    - ``goes_with`` are the versions that it was built and tested with, keyed by chart.
-    - ``breaks`` are minor versions that it does not work with.
-    - ``kubernetes`` is the oldest minor version that it supports.
+    - ``goes_with`` are the versions of other charts that it was built and tested with, keyed by chart.
+    - ``breaks`` are minor versions of other software that it does not work with.
+    - ``kubernetes`` is the oldest minor version of Kubernetes that it supports.
     - ``removes`` describes what it no longer has, as the predicate of a sentence.
     """
 
@@ -495,7 +496,7 @@ class Release(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelServer(CatalogRow):
-    """A model server: its port, which also serves /health and /metrics, and the gauge for scaling its replicas."""
+    """A model server: its port, which also serves /health and /metrics, and the metric by which replicas are scaled."""
 
     port: int
     metric: str
@@ -504,6 +505,6 @@ class ModelServer(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class Image(CatalogRow):
-    """A container image that the platform starts unless a stack or a job names another."""
+    """A container image that the platform starts, unless a stack or a job names another image."""
 
     image: str

@@ -1,1 +1,1 @@
-"""Checks: plans stacks offline and runs rules on the plans."""
+"""Checks stacks: plans them offline, and runs the rules on the plans."""

@@ -1,4 +1,4 @@
-"""The baseline: findings that existed when checks were introduced and that do not fail a check.
+"""The baseline: findings that existed when checks were introduced, and that therefore do not make a check fail.
 
 ``check --write-baseline`` writes ``stacks/baseline.yaml``, which lists findings by fingerprint. Unlike an exemption, an
 entry needs no reason, owner or expiry date. It applies to exactly one finding and contains no pattern.
@@ -58,14 +58,14 @@ BASELINE_STALE = declare(
 
 @dataclass(frozen=True)
 class Baseline:
-    """The known findings with the position of each entry; ``unreadable`` contains all errors of the file."""
+    """The entries of the baseline, each with its position; ``unreadable`` contains all errors of the file."""
 
     entries: tuple[BaselineEntry, ...] = ()
     places: Mapping[str, Position] | None = None
     unreadable: tuple[str, ...] = ()
 
     def apply(self, report: Report) -> Report:
-        """Return the report with known findings set aside and a warning for each stale entry.
+        """Return the report without the findings in the baseline, and with a warning for each stale entry.
 
         An entry is stale if its stack was planned without the finding, or if its stack no longer exists.
         """
@@ -98,7 +98,7 @@ class Baseline:
 
 
 def read_baseline(root: Path) -> Baseline:
-    """Read ``stacks/baseline.yaml``. If the file does not exist, there are no known findings."""
+    """Read ``stacks/baseline.yaml``. If the file does not exist, the baseline is empty."""
     path = root / FILE
     if not path.exists():
         return Baseline()
@@ -116,9 +116,9 @@ def read_baseline(root: Path) -> Baseline:
 
 
 def baseline_text(report: Report, before: Baseline, today: date) -> str:
-    """Return the text of a baseline that contains all errors and warnings of a report that a baseline may contain.
+    """Return the text of a baseline with all errors and warnings of a report that are allowed in a baseline.
 
-    ``report`` must be a report to which no baseline was applied. A finding that was already known keeps its date. An
+    No baseline may have been applied to ``report`` before. A finding that is already in the baseline keeps its date. An
     entry about which the report says nothing is kept.
     """
     since = {entry.fingerprint: entry.since for entry in before.entries}

@@ -1,6 +1,7 @@
-"""Consequences: findings that disappear when another finding is fixed. Each names its cause and gives no advice.
+"""Finds consequences: findings that disappear when another finding is fixed. Each names its cause and gives no advice.
 
-The code that reports a finding sets which places the finding ``spoils`` and ``rests_on``. This module connects them.
+The code that reports a finding sets which places of stack files it makes unreliable (``spoils``), and on which places
+it depends (``rests_on``). This module connects them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from training_platform.config.reading.finding import Finding, Place
 
 
 def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
-    """Return the report with the cause added to every finding that follows from another; takes linear time.
+    """Return the report in which every finding that follows from another one names it as its cause; takes linear time.
 
-    ``unread`` contains the report's failures about files that cannot be read, keyed by file.
+    ``unread`` contains, for each file that cannot be read, the report's failure about it.
     """
     report = _below_failures(report, unread)
     errors = [finding for finding in report.all_findings() if finding.severity == "error"]
@@ -49,7 +50,7 @@ def _cause(finding: Finding, spoilers: Mapping[Place, Finding]) -> Finding | Non
 
 
 def _below_failures(report: Report, unread: Mapping[str, str]) -> Report:
-    """Return the report with the consequences of an unreadable file moved into the failure about that file."""
+    """Return the report in which the consequences of an unreadable file are part of the failure about that file."""
     unread = {file: sentence for file, sentence in unread.items() if sentence in report.failures}
     behind: dict[str, list[Finding]] = {}
     for finding in ordered(report.all_findings()):

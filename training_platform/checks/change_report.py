@@ -1,4 +1,4 @@
-"""The comparison of a change as plain data, from which every report format is rendered."""
+"""What a change would do, as plain data from which every report format is rendered."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NEW = Effect("none", "it is new")
 VERSION_INPUTS: Mapping[str, str] = {RELEASE: "version", CLUSTER: "minMasterVersion"}
 """The inputs that contain the version of a chart or a cluster, keyed by resource type.
 
-Another finding describes the effects of an upgrade.
+The effects of an upgrade are described by another finding.
 """
 
 
 class InputChange(NamedTuple):
     """One input that differs. ``old`` or ``new`` is None if the input exists on only one side.
 
-    ``forces`` says whether the change forces a replacement. ``effect`` is the effect of this input; if the change
-    forces a replacement, it is the effect of deleting the resource.
+    ``forces`` says whether the change forces a replacement. ``effect`` is what the change causes, such as lost data; if
+    it forces a replacement, that is the effect of deleting the resource.
     """
 
     path: str
@@ -52,16 +52,16 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceChange:
-    """The change of one resource.
+    """How one resource changes.
 
     - ``undecided``: it is not known which fields of this type force a replacement.
-    - ``protected``: the resource in the base is protected from deletion.
+    - ``protected``: before the change, the resource is protected from deletion.
     - ``effect``: the effect of removing or adding the resource.
-    - ``size``: the size of the resource in the base, if its type has one: ``8 VMs of a3-highgpu-8g in
+    - ``size``: the size of the resource before the change, if its type has one: ``8 VMs of a3-highgpu-8g in
       us-central1-a``.
     - ``planned``: the inputs of an added resource, without secrets.
     - ``within``: the cluster and the namespace of a removed or replaced object, as far as the plan contains them.
-    - ``at_end``: the resource is destroyed when its retired stack ends.
+    - ``at_end``: the resource is destroyed when its stack, which is retired, ends.
     """
 
     kind: ResourceChangeKind
@@ -94,7 +94,7 @@ class ResourceChange:
 
     @property
     def forcing(self) -> tuple[InputChange, ...]:
-        """The changes of inputs that force a replacement."""
+        """The changes of inputs that force the resource to be replaced."""
         return tuple(change for change in self.inputs if change.forces)
 
 
@@ -106,12 +106,12 @@ class Amount(NamedTuple):
 
     @property
     def delta(self) -> float | None:
-        """The increase."""
+        """The increase from before to after; None if one of them is unknown."""
         return None if self.before is None or self.after is None else self.after - self.before
 
 
 class AcceleratorChange(NamedTuple):
-    """The change in the maximum number of chips or GPUs, with all node pools scaled up."""
+    """How the maximum number of chips or GPUs changes, counted with all node pools scaled up."""
 
     region: str
     flavor: str
@@ -120,7 +120,7 @@ class AcceleratorChange(NamedTuple):
 
 
 class QuotaChange(NamedTuple):
-    """The use of a quota by all stacks of a project, and its limit according to the work tree."""
+    """How much of a quota all stacks of a project use, before and after, and its limit according to the work tree."""
 
     key: QuotaKey
     unit: str
@@ -129,7 +129,7 @@ class QuotaChange(NamedTuple):
 
 
 class CapacityChange(NamedTuple):
-    """A flavor of a cluster: the capacity of its node pools, and the amount that is promised to teams."""
+    """A flavor of a cluster: how the capacity of its node pools and the amount promised to teams change."""
 
     environment: str
     cluster: str
@@ -140,9 +140,9 @@ class CapacityChange(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Consequence:
-    """One kind of effect of a decision: who loses or gains what, such as ``bucket checkpoints of prod-vision``.
+    """One kind of effect that a decision has: who loses or gains what, such as ``bucket checkpoints of prod-vision``.
 
-    ``acknowledged`` means that every loss of this kind was acknowledged, in all stacks that it affects.
+    ``acknowledged`` means that every loss of this kind is acknowledged, in every affected stack.
     """
 
     kind: EffectKind
@@ -182,7 +182,7 @@ NOTHING = Amount(0, 0)
 
 
 StackChangeKind = Literal["added", "removed", "renamed", "changed", "left", "retired"]
-"""What can happen to a stack. A stack that is ``left`` no longer has a file and is still deployed.
+"""What can happen to a stack. A stack that is ``left`` no longer has a file, but is still deployed.
 
 The changes of a ``retired`` stack include the resources that are deleted on or after its retirement date.
 """
@@ -192,10 +192,10 @@ The changes of a ``retired`` stack include the resources that are deleted on or 
 class StackChange:
     """One stack that the change affects.
 
-    - ``unpriced`` is the number of VMs that no cost includes, on each side.
+    - ``unpriced`` is the number of VMs that the cost does not include, before and after the change.
     - ``was`` is the stack's name in the base, if it differs.
     - ``unknown`` is the reason why its resources were not compared.
-    - ``head`` and ``base`` are its files on each side, None on a side that does not have the stack.
+    - ``head`` and ``base`` are its files after and before the change, None if the stack does not exist there.
     """
 
     name: str
@@ -220,11 +220,11 @@ class StackChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The comparison of the work tree with ``commit``, the commit that it has in common with ``ref``.
+    """The comparison of the work tree with ``commit``, the last commit that it has in common with ``ref``.
 
     - ``stacks`` are the stacks that the change can affect.
     - ``other_stacks`` is the number of all other stacks.
-    - ``own_program`` says that the base was planned by its own version of the program.
+    - ``own_program`` says that the base was planned by the version of the program that the base contains.
     - ``unknown`` is the reason why nothing is known about the base, if that is the case.
     - ``deployed`` are the stacks whose base is their last deployed state or a preview.
     """

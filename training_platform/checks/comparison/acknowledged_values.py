@@ -1,4 +1,4 @@
-"""Values of stack files and resources as text that acknowledgements in ``stacks/exemptions.yaml`` repeat."""
+"""Writes values of stack files and resources as the text that acknowledgements in ``stacks/exemptions.yaml`` repeat."""
 
 from __future__ import annotations
 

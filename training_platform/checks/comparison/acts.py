@@ -35,7 +35,7 @@ _MOST_EFFECTS = 2  # sentences about the gravest subjects
 
 @dataclass(frozen=True, kw_only=True)
 class ActTeller:
-    """Groups losses into decisions and describes them; ``exemptions`` contains the acknowledgements."""
+    """Groups losses by decision, and describes the decisions; ``exemptions`` contains the acknowledgements."""
 
     head: Workspace
     base: Workspace
@@ -43,7 +43,7 @@ class ActTeller:
     exemptions: Exemptions
 
     def acts(self, losses: Iterable[Loss]) -> tuple[Act, ...]:
-        """Return every decision that affects somebody, the most serious first, each at the place of its cause."""
+        """Return every decision that affects somebody, the most serious first, each at the line that causes it."""
         acts = [self._act(group) for group in _without_needed_lifts(_grouped(losses))]
         return tuple(sorted(acts, key=_rank))
 
@@ -84,7 +84,7 @@ class ActTeller:
         )
 
     def _causes(self, losses: Iterable[Loss]) -> list[Cause]:
-        """Return the distinct causes of a decision; causes in the environment's file are first."""
+        """Return the distinct causes of a decision. Causes in the environment's file come first."""
         causes = list(dict.fromkeys(cause for loss in losses for cause in loss.causes))
         return sorted(causes, key=self._is_of_team)
 
@@ -103,7 +103,7 @@ class ActTeller:
     def _finding(
         self, causes: Sequence[Cause], by_kind: Mapping[EffectKind, Sequence[Loss]], missing: Iterable[Loss]
     ) -> Finding:
-        """Return the finding of a decision; ``missing`` are the losses that its acknowledgement does not list."""
+        """Return a decision's finding; ``missing`` are the losses that its acknowledgement does not list."""
         cause = causes[0]
         kind = next(iter(by_kind))
         rule = LOSS_RULES.get(kind, _LINE)
@@ -132,7 +132,7 @@ class ActTeller:
         return located([draft])[0]
 
     def _spoiled(self, causes: Iterable[Cause], losses: Iterable[Loss]) -> Iterator[Place]:
-        """Yield the places of stack files that the decision makes unreliable for other findings."""
+        """Yield the places in stack files about which other findings are no longer reliable after the decision."""
         own_causes = dict.fromkeys(loss.own_cause for loss in losses if loss.own_cause)
         for cause in (*causes, *own_causes):
             stack = self.head.stacks.get(cause.stack)
@@ -157,7 +157,7 @@ class ActTeller:
         return allowed
 
     def _message(self, causes: Sequence[Cause], by_kind: Mapping[EffectKind, Sequence[Loss]]) -> str:
-        """Return the message of a decision: what is lost, who loses it, the change of the file, and what that means."""
+        """Return a decision's message: what is lost, who loses it, how the file changes, and what that means."""
         cause = causes[0]
         parts: list[str] = []
         for kind, losses in by_kind.items():
@@ -205,7 +205,7 @@ class ActTeller:
         return first
 
     def _places_to_lift(self, losses: Iterable[Loss]) -> str:
-        """Return where to lift the protection of lost resources: in their sections, or in the environment."""
+        """Return where to lift the protection of lost resources: in their own sections, or in the environment."""
         sections: dict[str, None] = {}
         without_field: dict[str, None] = {}
         for loss in losses:
@@ -226,7 +226,7 @@ class ActTeller:
         return f"in {listed(list(sections), _MOST_SUBJECTS)}" if sections else ""
 
     def _new_name(self, cause: Cause) -> str:
-        """Return the added key of the same section that has the fields of a removed key; empty if there is none."""
+        """Return the new name of a renamed key: an added key of the same section with equal fields; empty if none."""
         new = self.head.stacks.get(cause.stack)
         old = self.base.stacks.get(cause.stack)
         if cause.after is not None or not cause.path or new is None or old is None:
@@ -237,7 +237,7 @@ class ActTeller:
         return next((str(row.path[-1]) for row in added if isinstance(row.now, Mapping) and row.now in gone), "")
 
     def _protects(self, cause: Cause, kind: EffectKind) -> bool:
-        """Return True if the environment protects a cause's resource and the resource's section does not lift that."""
+        """Return True if a resource is protected by the environment and its own section does not lift this."""
         workspace = self.base if kind == "protection" else self.head
         stack = workspace.stacks.get(cause.stack)
         home = workspace.environment_of(stack) if stack else None
@@ -257,7 +257,7 @@ class _LossGroup:
 
 
 def _grouped(losses: Iterable[Loss]) -> list[list[Loss]]:
-    """Return losses in groups. Losses with a common cause are in one group, directly or through other losses."""
+    """Return losses in groups: losses with a common cause are in one group, and so are losses linked by others."""
     groups: dict[Cause, _LossGroup] = {}
     for loss in losses:
         group = _LossGroup()
@@ -274,7 +274,7 @@ def _grouped(losses: Iterable[Loss]) -> list[list[Loss]]:
 
 
 def _without_needed_lifts(groups: Iterable[list[Loss]]) -> Iterator[list[Loss]]:
-    """Yield the groups without lifted protection of sections whose replacement or removal is already reported."""
+    """Yield the groups. Leave out lifted protection of a section whose replacement or removal is reported anyway."""
     groups = list(groups)
     losing: list[Cause] = []
     for losses in groups:
@@ -308,7 +308,7 @@ def _loss_kind(loss: Loss) -> LossKind | None:
 
 
 def _place(causes: Sequence[Cause]) -> LossPlace:
-    """Return the causes of a decision as its acknowledgement writes them; several fields each with their value."""
+    """Return the causes of a decision as its acknowledgement writes them. If there are several, each has its value."""
     cause = causes[0]
     becomes = cause.becomes
     if len(causes) > 1:
@@ -325,7 +325,7 @@ def _name(field: Cause, beside: Cause) -> str:
 
 
 def _taken(losses: Iterable[Loss]) -> tuple[tuple[str, tuple[LossKind, ...]], ...]:
-    """Return the kinds of losses of each stack."""
+    """Return the kinds of losses that each stack has."""
     by_stack: dict[str, set[LossKind]] = {}
     for loss in losses:
         if kind := _loss_kind(loss):
@@ -363,7 +363,7 @@ def _told(losses: Sequence[Loss]) -> Sequence[Loss]:
 
 
 def _subjects(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """Return a noun for everything that is lost, the most serious first.
+    """Return nouns for everything that is lost, the most serious first.
 
     Several resources of the same name share one noun.
     """
@@ -376,7 +376,7 @@ def _subjects(losses: Iterable[Loss]) -> tuple[str, ...]:
 def _says(by_kind: Mapping[EffectKind, Sequence[Loss]]) -> list[str]:
     """Return sentences about the most serious kind of effect: one if there are other kinds of losses, otherwise two.
 
-    A part of a team's file that is lost together with a part of the environment's has no sentence.
+    There is no sentence about what a team's own file loses because of a removal in its environment.
     """
     gravest = next(iter(by_kind.values()))
     effects = _gravest_effects([loss for loss in _told(gravest) if loss.own_cause is None])
@@ -401,5 +401,5 @@ def _rank(act: Act) -> tuple[int, bool, str]:
 
 
 def unacknowledged(acts: Iterable[Act]) -> list[Finding]:
-    """Return the findings of the decisions whose losses nobody acknowledged."""
+    """Return a finding for each decision that causes losses and is not acknowledged."""
     return [act.finding for act in acts if act.is_loss and act.acknowledged is None]

@@ -77,7 +77,7 @@ from training_platform.rules.public_access import PUBLIC_ACCESS
 _COMMAND = "training_platform/cli/plan.py"
 _PATIENCE = 10  # seconds for the base's process to end
 PROGRAM = ("training_platform/", OWN_RESOURCES)
-"""Files that affect plans in addition to stack files. If one of them changed, the base is planned by its own code."""
+"""Besides stack files, the files that affect plans. If one of them changed, the base is planned by its own code."""
 FOR_ALL = (*PROGRAM, "requirements", f"{STACKS_FOLDER}/quotas/", f"{STACKS_FOLDER}/exemptions.yaml")
 
 
@@ -110,7 +110,7 @@ def check_against(
 ) -> Report:
     """Check the stacks that the change since a base can affect, and compare them with their base.
 
-    ``new_only`` sets aside the findings that the base also has. Raises UserError.
+    With ``new_only``, findings that the base also has do not count. Raises UserError.
     """
     ref = base_options.ref
     options.progress(f"reading {ref}")
@@ -181,7 +181,7 @@ def _scope(
 
 
 def _check_base(tree: BaseTree, files: Files, scope: Affected, options: CheckOptions) -> tuple[CheckResult, str | None]:
-    """Check the base. If its code differs, its own code plans and this code checks the plans. Raises _NotPlanned.
+    """Check the base. If its code differs, it makes the plans, and this code checks them. Raises _NotPlanned.
 
     The returned sentence gives the reason why the base's code could plan only some of the stacks.
     """
@@ -212,7 +212,7 @@ def _base_plans(tree: BaseTree) -> PlanDocuments:
 
 
 def _run(root: Path) -> tuple[int, str, str]:
-    """Run the base's command and return its exit code, output and errors. An interrupt ends the command as well."""
+    """Run the command of the base, and return its exit code, output and errors. An interrupt also ends the command."""
     with subprocess.Popen(  # noqa: S603 # this interpreter, and arguments of ours
         [sys.executable, "-P", "-m", "training_platform.cli.main", "plan", "--format", "json", "--root", str(root)],
         cwd=root,
@@ -237,7 +237,7 @@ def _run(root: Path) -> tuple[int, str, str]:
 def _compared(
     scope: Affected, base_options: BaseOptions, head_check: CheckResult, base_check: CheckResult | None, today: date
 ) -> Comparison:
-    """Return the differences between head and base; empty without a base."""
+    """Return how the work tree (head) differs from the base; no differences if there is no base."""
     comparison = Comparison(
         ref=base_options.ref,
         other_stacks=len(head_check.files.workspace.stacks) - len(scope.head),
@@ -260,14 +260,14 @@ def _compared(
 
 
 def _left_behind(scope: Affected, head: Workspace, base: Workspace, today: date) -> frozenset[str]:
-    """Return the stacks whose files were removed but that no pipeline destroyed. Their resources still exist."""
+    """Return the stacks whose files were removed although no pipeline destroyed them. Their resources still exist."""
     kept = {*head.stacks, *head.unread_stacks, *scope.renamed.values()}
     gone = {name for name in base.stacks if name not in kept}
     return frozenset(name for name in gone if not _is_over(base.stacks[name], today))
 
 
 def _is_over(stack: Stack, today: date) -> bool:
-    """Return True if the stack's file retires it, which means that a pipeline has destroyed it."""
+    """Return True if the stack's file says that it is retired by now, so that a pipeline has destroyed the stack."""
     return stack.retired is not None and stack.retired.since <= today
 
 
@@ -347,9 +347,10 @@ def _kind(name: str, was: str, base: StackAmounts, head: StackAmounts) -> StackC
 
 
 def _retired(change: StackChange, planned: Sequence[FlatResource] | None) -> StackChange:
-    """Return the change of a stack that it retires: its other changes, and all resources that will be destroyed.
+    """Return the change of a stack that is being retired: its other changes, and all resources that will be destroyed.
 
-    The retirement also lifts the options that keep the engine from deleting. These are not reported as changes.
+    The retirement also lifts the options that keep the engine from deleting resources. This is not reported as a
+    change.
     """
     stack = change.head
     if stack is None or stack.retired is None or stack.section is None or planned is None:
@@ -374,7 +375,7 @@ def _retired(change: StackChange, planned: Sequence[FlatResource] | None) -> Sta
 def _after_retirement(change: StackChange) -> StackChange:
     """Return the change of a stack that was already retired in the base.
 
-    A resource that the stack no longer keeps is destroyed, unless the retirement is withdrawn.
+    A resource that the retired stack no longer keeps will be destroyed, unless the retirement is withdrawn.
     """
     ends = change.head is not None and change.head.retired is not None
     resources = []
@@ -393,7 +394,7 @@ _OPEN = (PUBLIC_ACCESS, FOREIGN_ACCESS.id)
 
 
 def _known_openings(acts: Iterable[Act], report: Report) -> Iterator[Act]:
-    """Yield the decisions; one that only opens access which a rule already reports is linked to that rule's finding.
+    """Yield the decisions. If a rule already reports the access that one opens, the decision refers to that finding.
 
     If that finding is exempt, the decision is exempt as well.
     """
@@ -425,7 +426,7 @@ def _is_about_same(opening: Finding, state: Finding) -> bool:
 
 
 def _most_more(head: CheckResult, base: CheckResult | None) -> float | None:
-    """Return the maximum increase in USD per hour of a stack: the lower limit of both sides, None without a limit."""
+    """Return by how many USD per hour a stack may become dearer: the lower of both sides' limits, or None."""
     limits = [check.files.prices.most_more_per_hour for check in (head, base) if check is not None]
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -457,7 +458,7 @@ BASE_NOT_PLANNED = declare(
 
 
 def _unknown(comparison: Comparison) -> Iterator[Draft]:
-    """Yield a warning for stacks whose base could not be planned: the change may replace resources unnoticed."""
+    """Yield a warning if the base of stacks could not be planned, since the change may replace resources unnoticed."""
     if comparison.unknown:
         yield finding(Anchor(), (), comparison.unknown, rule=BASE_NOT_PLANNED)
     for stack in comparison.stacks:
@@ -468,7 +469,7 @@ def _unknown(comparison: Comparison) -> Iterator[Draft]:
 
 
 def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
-    """Return the report with additional findings, each at its stack if the report contains the stack."""
+    """Return the report with additional findings. Each is added to its stack if the report contains the stack."""
     by_stack: dict[str, list[Finding]] = defaultdict(list)
     names = {stack.name for stack in report.stacks}
     for row in findings:
@@ -478,7 +479,7 @@ def _with_findings(report: Report, findings: Sequence[Finding]) -> Report:
 
 
 def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
-    """Yield a failure for each renamed stack whose file does not declare the name of the deployed stack."""
+    """Yield a failure for each renamed stack whose file does not declare the stack's deployed name."""
     for name, was in scope.renamed.items():
         stack = head.stacks[name]
         if name in scope.head and declared(stack) != was:
@@ -490,7 +491,7 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
 
 
 def _known_fingerprints(findings: Iterable[Finding], scope: Affected) -> Iterator[str]:
-    """Yield the fingerprints of the base's findings, in which renamed stacks have the file of their new name."""
+    """Yield the fingerprints of the base's findings, computed with the new file name if a stack was renamed."""
     files = {stack_file(was): stack_file(name) for name, was in scope.renamed.items()}
     identities = (identity(finding) for finding in findings)
     return fingerprints((rule, files.get(file, file), *other_parts) for rule, file, *other_parts in identities)
@@ -500,7 +501,7 @@ def _known_fingerprints(findings: Iterable[Finding], scope: Affected) -> Iterato
 class Affected:
     """The stacks to compare in ``head`` and in ``base``. ``renamed`` maps new names to old names.
 
-    ``own_program`` says that the base must be planned by its own version of the program.
+    ``own_program`` says that the base must be planned by the version of the program that it contains.
     """
 
     head: tuple[str, ...]
@@ -554,7 +555,7 @@ def _names(home: Stack, team: str | None) -> bool:
 
 
 def _team_name(side: Workspace, stack: str) -> str | None:
-    """Return the name of a stack's team, or None if this side has no team stack of that name."""
+    """Return the team name that a stack has on this side, or None if this side has no team stack of that name."""
     team = side.stacks[stack].team if stack in side.stacks else None
     return team.name if team else None
 
@@ -604,6 +605,6 @@ def _team_identity(stack: Stack, environments: Mapping[str, str]) -> object:
 
 
 def declared(stack: Stack) -> str:
-    """Return the former name that a stack's file declares, even if the model rejects the file, or an empty string."""
+    """Return the former name that a stack's file declares, even if the model rejects the file; empty if none."""
     name = value_at(stack.source.value, (*stack.below, "renamed_from"))
     return name if isinstance(name, str) else ""

@@ -1,4 +1,4 @@
-"""The base of a change: the files of the commit that the work tree and another branch have in common.
+"""The base of a change: the files in the last commit that the work tree and another branch have in common.
 
 Git is only read. `git archive` provides the base's files; the work tree and its index are not modified.
 """
@@ -36,7 +36,7 @@ class BaseTree:
 
 @contextmanager
 def base_tree(root: Path, ref: str) -> Iterator[BaseTree]:
-    """Yield the common base of ``ref`` and the work tree of ``root``. Raises UserError."""
+    """Yield the base that ``ref`` and the work tree of ``root`` have in common. Raises UserError."""
     git = _Git(root)
     commit = _merge_base(git, ref)
     with tempfile.TemporaryDirectory(prefix="training-platform-base-") as folder:
@@ -119,7 +119,7 @@ def _unknown(git: _Git, ref: str) -> str:
 
 
 def _lay_out(git: _Git, commit: str, tree: Path) -> None:
-    """Write the files of a commit that are below the folder."""
+    """Write those files of a commit that are below the repository's folder."""
     part = f"{commit}:{git.prefix.rstrip('/')}"
     if git.run("rev-parse", "--verify", "--quiet", part) is None:
         raise UserError(f"{git.prefix} is not in commit {commit[:12]}: there is no base to compare with.")

@@ -1,7 +1,7 @@
 """The fields of stack files that a change modifies, and which of them causes the change of a resource.
 
-Two fields can have the same new value, so comparing values does not show which field is the cause. A trial plan of the
-work tree with the old value of one field does: whatever is unchanged in that plan depends on the field.
+Two fields can have the same new value, so comparing values does not show which field is the cause. A trial plan shows
+it: the work tree is planned with the old value of one field, and whatever then does not change depends on this field.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 
 _MOST_FIELDS = 50
 _MOST_PLANNED = 6_000
-"""The maximum number of resources in all trial plans. In a larger change, the section of a resource is the cause."""
+"""The maximum number of resources in all trial plans. In a larger change, a resource's whole section is the cause."""
 _ITEM = re.compile(r"\[[^\]]*\]")
 _Plan = tuple[FlatResource, ...]
 _Changes = Mapping[tuple[str, str], ResourceChange]
 
 
 class FieldChange(NamedTuple):
-    """A field of a stack file and its two values; a value is None if the field exists on only one side."""
+    """A field of a stack file with its old and new value; a value is None if the field does not exist on that side."""
 
     path: Path
     was: Any
