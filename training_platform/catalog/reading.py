@@ -164,7 +164,7 @@ def _plain(hint: type, value: object, place: DataPosition, _: object) -> object:
 
 
 def _named(hint: Any, value: Any, place: DataPosition, references: Mapping[type, Mapping[str, object]]) -> Any:
-    """Return the row with a name, or the value of a type without names: a dataclass or a named tuple."""
+    """Return the row that a value names. If a type's values have no names, build the dataclass or named tuple."""
     if hint not in references:
         if hasattr(hint, "_fields"):
             return _named_tuple(hint, value, place, references)

@@ -1,4 +1,4 @@
-"""Boot disks and regions that a machine does not support, for rules about pools, persistent resources and jobs."""
+"""Finds boot disks and regions that a machine does not support, for rules on pools, persistent resources and jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refused_disk_size(size_gb: int, limits: BootDiskLimits) -> RefusedValue | No
 
 
 def refused_disk_type(machine_type: str, disk_type: str, types: tuple[str, ...]) -> RefusedValue | None:
-    """Return the error in the type of a boot disk. ``types`` are the disk types from which the machine can boot."""
+    """Return what is wrong with the type of a boot disk. ``types`` are the disk types the machine can boot from."""
     if disk_type in types:
         return None
     nearest = next((name for name in (*_PREFERRED, *types) if name in types), None)

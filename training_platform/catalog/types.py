@@ -84,7 +84,7 @@ class ServicePrice(CatalogRow):
 
 @dataclass(frozen=True, kw_only=True)
 class VertexSupport:
-    """An accelerator in Vertex AI training: its ``acceleratorType``, its regions, and its quota for each capacity.
+    """How Vertex AI training offers an accelerator: its ``acceleratorType``, its regions, its quota for each capacity.
 
     ``accelerator_type`` is None if Vertex AI accepts only a machine type and a topology (TPU v5e and later).
     ``flex_start`` says whether a job may request FLEX_START. Vertex AI does not support a capacity without a quota.
@@ -370,7 +370,7 @@ class Band(NamedTuple):
 
 
 class Performance(NamedTuple):
-    """The maximum performance of instances of ``low_gib`` to ``high_gib``, per TiB of capacity or per instance."""
+    """The maximum performance of instances from ``low_gib`` to ``high_gib``, per TiB of capacity or per instance."""
 
     low_gib: int
     high_gib: int

@@ -34,7 +34,7 @@ def with_causes(report: Report, unread: Mapping[str, str]) -> Report:
 
 
 def _spoilers(errors: Iterable[Finding]) -> dict[Place, Finding]:
-    """Return the first error that makes each place unreliable, preferably one that does not depend on it."""
+    """Return the first error that makes each place unreliable, preferably one that does not depend on that place."""
     spoilers: dict[Place, Finding] = {}
     resting: dict[Place, Finding] = {}
     for error in errors:

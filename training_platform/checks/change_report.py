@@ -155,14 +155,14 @@ ActVerb = Literal["left", "retired", "removed", "added", "changed", "costs more"
 
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """One decision in a change, in all files, with all its effects on anybody, the most serious first.
+    """One decision that a change contains, across all files, with all its effects, the most serious first.
 
-    - ``finding`` is at the changed line of a stack file and has the rule of the most serious effect. It exists
+    - ``finding`` is at the changed line of a stack file and belongs to the rule of the most serious effect. It exists
       even if no effect counts as a finding.
     - ``was`` is the value before the change.
     - ``also`` lists the lines of other files that belong to the decision, for example the shares of a removed
       cluster.
-    - ``acknowledged`` says who acknowledged all of its losses.
+    - ``acknowledged`` says who acknowledged its losses, if all of them are acknowledged.
     """
 
     verb: ActVerb

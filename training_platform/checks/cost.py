@@ -1,4 +1,4 @@
-"""The hourly cost of a stack's resources, with the minimum and with the maximum number of machines."""
+"""Computes the hourly cost of a stack's resources, for the minimum and for the maximum number of machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _environment(environment: Environment, book: PriceBook) -> Iterable[Cost]:
 
 
 def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
-    """Yield the costs of Filestore and Lustre, including the maximum that claims may create from a StorageClass."""
+    """Yield the costs of Filestore and Lustre, including the most that claims may create from a StorageClass."""
     for instance in environment.filestore.values():
         name = f"filestore-{instance.tier}"
         custom = bool(instance.iops or instance.iops_per_tib)
@@ -54,7 +54,7 @@ def _files(environment: Environment, book: PriceBook) -> Iterator[Cost]:
 
 
 def _data_set(data: DataSetSpec, book: PriceBook) -> Iterator[Cost]:
-    """Yield the cost of a disk with a data set. Buckets and instances are counted elsewhere."""
+    """Yield the cost of a disk that holds a data set. The cost of buckets and instances is counted elsewhere."""
     if disk := data.hyperdisk_ml:
         region = region_of(disk.zone)
         mibps = disk.throughput_mibps

@@ -1,4 +1,4 @@
-"""The kinds of effects that a change can have: their order, their headlines, and the rules of losses."""
+"""The kinds of effects that a change can have: their order, their headlines, and the rules that report losses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEADLINES: Mapping[EffectKind, str] = {
     "none": "no effect on people",
 }
 LOSS_RULES: Mapping[EffectKind, Rule] = {kind: rule for kind, rule in losses.LOSS_RULES.items()}  # noqa: C416 # of more kinds
-"""The rule of each kind of effect that is reported as a finding. The other kinds appear only as lines of a report."""
+"""The rule that reports each kind of effect as a finding. Kinds without a rule are only lines of a report."""
 EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule.id: kind for kind, rule in LOSS_RULES.items()}
 
 

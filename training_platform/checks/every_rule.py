@@ -1,4 +1,4 @@
-"""All rules, of stacks, changes and parts. A module declares its rules when it is imported; this one imports all."""
+"""All rules about stacks, changes and parts. A module declares its rules when it is imported; this one imports all."""
 
 from __future__ import annotations
 

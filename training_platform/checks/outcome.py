@@ -1,4 +1,4 @@
-"""The result of planning a stack: the findings of rules, and the resources that reports show."""
+"""The result of planning a stack: the findings of the rules, and the resources that reports show."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LATER = "(known after deployment)"
 _KEY = re.compile(r"[.\[\]]")
 TRIGGER = "replacementTrigger"
 OPTIONS = ("protect", "retainOnDelete", TRIGGER)
-"""Resource options that comparisons need. They are added to the inputs here."""
+"""Resource options that comparisons need. Here they are treated as additional inputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The findings of rules for a plan, and the resources that it would create.
+    """The findings of the rules about a plan, and the resources that the plan would create.
 
-    ``inputs`` contains the resources with all of their inputs. It is None without a comparison, because it is many
+    ``inputs`` contains the resources with all of their inputs. It is None if nothing is compared, because it is many
     times larger than everything else together.
     """
 
@@ -161,7 +161,7 @@ def resource_tree(resources: Sequence[StackResource]) -> tuple[ResourceTree, ...
 
 
 def kind_of(resource_type: str) -> str:
-    """Return the short name of a resource type; the name of a provider says that it is one."""
+    """Return the short name of a resource type. For a provider, the name says that it is one."""
     name = resource_type.rpartition(":")[2]
     return f"Provider ({name})" if resource_type.startswith(PROVIDER_TYPES) else name
 
@@ -184,7 +184,7 @@ def flat_resource(planned: StackResource) -> FlatResource:
 
 
 def _hidden(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values keyed by path, with digests for values that can be secret."""
+    """Return values keyed by path, in which values that can be secret are replaced by digests."""
     for path, value in values.items():
         if _can_be_secret(path):
             values[path] = _digested(value)
@@ -206,7 +206,7 @@ def _digested(value: Any) -> Any:
 
 
 def leaves(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a resource's inputs keyed by path, without empty mappings; unknown values are ``LATER``."""
+    """Return the values of a resource's inputs, keyed by path. Empty mappings are left out; unknowns are ``LATER``."""
     return dict(_leaves(inputs, ""))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Style(NamedTuple):
-    """Options of a report: the prefix of ``links`` in Markdown and HTML, and whether text is ``verbose``."""
+    """Options of a report: the prefix of links in Markdown and HTML, and whether the text shows everything."""
 
     links: str = ""
     verbose: bool = True
@@ -25,8 +25,8 @@ class Style(NamedTuple):
 class ReportFormat(NamedTuple):
     """A report format with the function that writes it. The function imports its module when it is called.
 
-    Reports in ``mixable`` formats may follow one another on standard output. Any other format is one document, which a
-    second one would make invalid.
+    Reports in ``mixable`` formats may follow one another on standard output. A report in any other format is one
+    document, and a second document after it would make the output invalid.
     """
 
     write: Callable[[Report, Style], str]
@@ -88,7 +88,7 @@ FORMATS: Mapping[str, ReportFormat] = {
 
 
 def print_report(report: Report, to: str, *, links: str = "", verbose: bool = True) -> None:
-    """Print a report in one format. Text has colours on a terminal, and is a summary unless ``verbose``."""
+    """Print a report in the format ``to``. Text has colours on a terminal, and is a summary unless ``verbose``."""
     if to == "text":
         from training_platform.checks.reports.terminal_tables import PrintableConsole
         from training_platform.checks.reports.text import print_report as print_text
@@ -101,7 +101,7 @@ def print_report(report: Report, to: str, *, links: str = "", verbose: bool = Tr
 
 
 def render(report: Report, to: str, *, links: str = "", verbose: bool = True) -> str:
-    """Return a report in one format; ``links`` is the prefix of links in Markdown and HTML."""
+    """Return a report in the format ``to``; ``links`` is the prefix of links in Markdown and HTML."""
     return FORMATS[to].write(report, Style(links, verbose))
 
 
@@ -115,7 +115,7 @@ def check_writable(paths: Iterable[Path]) -> None:
 
 
 def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
-    """Write all files or none: each is written to a temporary file next to it, and all are moved at the end.
+    """Write all files or none: each is first written to a temporary file next to it, and all are renamed at the end.
 
     A path that is not a plain file, such as a pipe, is written directly. ``folders`` creates missing folders. Raises
     UserError.

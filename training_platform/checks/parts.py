@@ -1,4 +1,4 @@
-"""Parts: each folder of ``training_platform/parts`` declares in ``PART`` what it adds to the core.
+"""Parts, the optional extensions: each folder of ``training_platform/parts`` declares in ``PART`` what it adds.
 
 The core imports no part by name. The functions of a ``PART`` import their modules when they are called.
 """
@@ -27,7 +27,7 @@ FOLDER = "training_platform.parts"
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedStacks:
-    """The stacks of a repository with their charges and the limits of quotas, for the checks of a part's own files."""
+    """The stacks of a repository, what they charge to quotas, and the limits, for the checks of a part's own files."""
 
     root: Path
     today: date

@@ -16,7 +16,7 @@ from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, Sta
 
 
 class ResourceDocument(BaseModel):
-    """A resource or component. ``inputs`` use the provider's field names, ``options`` use Pulumi's names.
+    """A resource or component. Its inputs have the provider's field names, its options have Pulumi's names.
 
     ``place`` is the line of the stack file from which the resource comes. A value that is known only after deployment
     is ``(known after deployment)``. ``inputs_from`` names the resources whose outputs an input uses.

@@ -1,4 +1,4 @@
-"""The process of a check: its progress bar, and the signals that end it."""
+"""What a check needs from its process: a progress bar, and the signals that end it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Yield a progress bar on standard error if that is a terminal; otherwise nothing is shown."""
+    """Yield a function that shows progress on standard error if that is a terminal, and otherwise shows nothing."""
     from rich.console import Console  # noqa: PLC0415 # slow to import
 
     console = Console(stderr=True)
@@ -32,7 +32,7 @@ def progress_bar() -> Iterator[Progress]:
 
 
 class Progress(Protocol):
-    """A function that shows the current step, and how much of it is done if that can be counted."""
+    """A function that shows the current step, and how much of it is done if this is countable."""
 
     def __call__(self, step: str, done: int = 0, total: int = 0) -> None:
         """Show a step; ``total`` is 0 if nothing is counted."""
@@ -47,7 +47,7 @@ def ended_by_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into an interrupt. The process then ends quietly with 128 plus the signal's number.
 
     A signal that was already ignored when the process started, as with ``nohup``, stays ignored. A second signal is
-    ignored to let the cleanup finish that the first one started.
+    ignored, so that the cleanup that the first one started can finish.
     """
     came: list[int] = []
 

@@ -40,7 +40,7 @@ class AcceleratorRow:
 
 
 class Known(NamedTuple):
-    """A finding that does not count because it existed before; ``why`` says where it is recorded."""
+    """A finding that does not count because it existed before; ``why`` says where this is recorded."""
 
     finding: Finding
     why: str
@@ -52,7 +52,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StackReport:
-    """One stack: its resources, their use of limits, their cost, and its findings.
+    """One stack: its resources, what they use of each limit, their cost, and its findings.
 
     ``branches`` and ``resources`` are empty if the stack has no plan because its file was rejected or the plan failed.
     ``findings`` count; ``exempted`` and ``known`` findings do not.
@@ -95,7 +95,7 @@ class Report:
         return [*(finding for stack in self.stacks for finding in stack.findings), *self.findings]
 
     def unjudged(self) -> Counter[str]:
-        """Return the number of things that could not be evaluated, keyed by their noun.
+        """Return how many things of each kind could not be evaluated, keyed by the noun for the kind.
 
         This includes the findings that do not count.
         """
@@ -114,7 +114,7 @@ class Report:
         return [*(row for stack in self.stacks for row in stack.known), *self.known]
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return 0 without findings, 1 for findings (warnings only if ``strict``), 2 if something was not checked."""
+        """Return 0 without findings, 1 with findings (warnings only if ``strict``), 2 if something was not checked."""
         if self.failures:
             return 2
         severities = {"error", "warning"} if strict else {"error"}
@@ -143,7 +143,7 @@ def stack_kind(stack: Stack) -> StackKind:
 
 
 def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
-    """Return findings in order: refused changes, losses by effect, all others; consequences follow their cause."""
+    """Return findings in order: refused changes, losses by effect, others. Consequences come after their cause."""
     ranks = {"error": 0, "warning": 1, "note": 2}
 
     def key(finding: Finding) -> tuple[int, str, tuple[int, int], int, str]:
@@ -157,7 +157,7 @@ def ordered(findings: Iterable[Finding]) -> Sequence[Finding]:
 
 
 class _Causes:
-    """The findings that follow from no other finding, keyed by fingerprint, and the first one at each place."""
+    """Findings that are causes, not consequences, keyed by fingerprint; and the first one at each place."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._by_mark: dict[str, Finding] = {}
@@ -175,7 +175,7 @@ class _Causes:
 
 
 def effect_rank(finding: Finding) -> int:
-    """Return the rank of a finding: -1 for a refused change, then losses by effect from 0, then all others."""
+    """Return a finding's position in a report: -1 for a refused change, losses by effect from 0, then all others."""
     kind = EFFECT_OF_RULE.get(finding.rule)
     if kind is not None:
         return EFFECT_KINDS.index(kind)
@@ -223,9 +223,9 @@ def folded(findings: Iterable[Finding]) -> list[tuple[Finding, tuple[Finding, ..
 
 
 def following(findings: Sequence[Finding]) -> str:
-    """Return a list of a finding's consequences, by place, or by subject if their place is the same; empty if none.
+    """Return a finding's consequences as text: their places, or what they are about if the place is the same.
 
-    A place with several consequences also shows their number.
+    A place with several consequences also shows their number. The text is empty if there are no consequences.
     """
     subjects = (identity(row)[-1] if row.place == row.follows else row.place for row in findings)
     counts = Counter(subject or row.message for subject, row in zip(subjects, findings, strict=True))
@@ -258,7 +258,7 @@ def fingerprinted(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
     """Yield findings in order of position, each with a unique fingerprint of 64 hexadecimal digits.
 
     The fingerprint depends on rule, file, path and resource. A moved line or a changed amount therefore does not make a
-    finding new. Findings that are equal in all of these get different fingerprints by their order.
+    finding new. If findings are equal in all of these, their order makes their fingerprints different.
     """
     findings = ordered(findings)
     yield from zip(findings, fingerprints(map(identity, findings)), strict=True)
@@ -273,7 +273,7 @@ def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
 
 
 def identity(finding: Finding) -> tuple[str, ...]:
-    """Return the identity of a finding: rule, file or stack, path, resource, and its subject."""
+    """Return what identifies a finding: its rule, file or stack, path, resource, and what it is about."""
     place = finding.file or finding.stack or ""
     if finding.file == OWN_RESOURCES:  # one line has a resource in each of several stacks
         place = f"{place} {finding.stack}"
@@ -281,7 +281,7 @@ def identity(finding: Finding) -> tuple[str, ...]:
 
 
 def without_old_exempt(report: Report, marks: Container[str], why: str) -> Report:
-    """Return the report in which exempt findings with these fingerprints are moved to the known findings."""
+    """Return the report in which exempt findings with these fingerprints count as known from before."""
     every = [row.finding for stack in report.stacks for row in stack.exempted]
     old = {id(finding) for finding, mark in fingerprinted(every) if mark in marks}
 
@@ -294,7 +294,7 @@ def without_old_exempt(report: Report, marks: Container[str], why: str) -> Repor
 
 
 def set_aside(report: Report, reason_by_mark: Mapping[str, str]) -> Report:
-    """Return the report in which findings with these fingerprints do not count; the mapping contains the reasons."""
+    """Return the report in which findings with these fingerprints do not count, for the reasons in the mapping."""
     marked = fingerprinted(report.all_findings())
     reasons = {id(finding): reason_by_mark[mark] for finding, mark in marked if mark in reason_by_mark}
 

@@ -1,1 +1,1 @@
-"""The effects of a change: compares the stacks of the work tree with those of the commit that it branched off from."""
+"""Finds the effects of a change: compares the work tree's stacks with those of the commit that it branched off from."""

@@ -87,7 +87,7 @@ class _NotPlanned(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class BaseOptions:
-    """What stacks are compared with: a commit, stack states keyed by name, and previews that replace our own plans."""
+    """What stacks are compared with: a commit, their deployed states, and previews that replace our own plans."""
 
     ref: str
     states: Mapping[str, DeployedStack] = field(default_factory=dict)

@@ -133,7 +133,7 @@ def _lay_out(git: _Git, commit: str, tree: Path) -> None:
 
 
 def _changed(git: _Git, commit: str) -> tuple[str, ...]:
-    """Return the paths below the folder that differ between a commit and the work tree, committed or not."""
+    """Return the paths below the repository's folder that differ between a commit and the work tree's files."""
     tracked = git.run("diff", "--name-only", "--no-renames", "--relative", "-z", commit, "--", ".")
     new = git.run("ls-files", "--others", "--exclude-standard", "-z", "--", ".")
     if tracked is None or new is None:

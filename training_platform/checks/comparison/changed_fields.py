@@ -57,7 +57,7 @@ def written(stack: Stack, section: Path) -> Any:
 
 
 def value_in_model(stack: Stack, path: Path, in_file: Any) -> Any:
-    """Return a switch or a number from the model, which fills in defaults; return any other value from the file."""
+    """Return a switch or a number as in the model, which fills in defaults; return any other value as in the file."""
     value: Any = stack.section
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, str(part), None)

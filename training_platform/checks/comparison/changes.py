@@ -1,4 +1,4 @@
-"""The differences between two sides: resources and their inputs, quotas, promised capacity, accelerators, cost."""
+"""Finds what differs between base and head: resources and inputs, quotas, promised capacity, accelerators, cost."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from training_platform.resources.stack_resource import ResourceKey
 _ITEM = re.compile(r"\[(\d+)\]")
 _ITEM_KEYS = ("name", "action.type", "rangeName", "exclusionName", "id", "key")
 REPLACED_SOURCE = "its replacement"
-"""The new value of an input that refers to a replaced resource; the old value is that resource's name."""
+"""The new value of an input that refers to a replaced resource. The old value is that resource's name."""
 
 
 class LimitUse(NamedTuple):
-    """The use of one limit by all stacks, and the limit; None if unknown. An unlimited quota has no limit either."""
+    """How much of a limit all stacks use, and the limit; None if unknown. The limit is also None if unlimited."""
 
     unit: str
     used: float | None
@@ -52,7 +52,7 @@ class LimitUse(NamedTuple):
 
 
 class CapacityUse(NamedTuple):
-    """A flavor of a cluster: the capacity of its node pools and the amount promised to teams; None if unknown."""
+    """The capacity of a flavor's node pools in a cluster, and the amount promised to teams; None if unknown."""
 
     capacity: float | None = 0
     promised: float | None = 0
@@ -63,11 +63,11 @@ LineKey = QuotaKey | FlavorKey
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One side of a comparison: its files, the stacks that were checked, and the use of limits by all stacks.
+    """One side of a comparison: its files, the stacks that were checked, and how much of each limit all stacks use.
 
     - ``resources`` are the resources of the stacks that were planned.
     - ``unknown`` are the stacks about which nothing is known on this side.
-    - ``holders`` are the stacks that use a part of each limit or flavor.
+    - ``holders`` are, for each limit or flavor, the stacks that use a part of it.
     """
 
     workspace: Workspace
@@ -106,7 +106,7 @@ def _holders(ledgers: Ledgers) -> dict[LineKey, frozenset[str]]:
 
 
 def with_unknown_lines(side: Side, other: Side) -> Side:
-    """Return a side without the sums that its ``unknown`` stacks add to according to the other side."""
+    """Return a side in which a sum is unknown if one of the side's ``unknown`` stacks adds to it on the other side."""
     held_by_unknown = {key for key, stacks in other.holders.items() if stacks & side.unknown}
     quotas = dict(side.quotas)
     for key, use in other.quotas.items():
@@ -135,7 +135,7 @@ def _flavor_key(line: CapacityLine) -> FlavorKey:
 
 
 def with_left_behind(head: Side, base: CheckResult, names: Container[str]) -> Side:
-    """Return the head plus the use of base stacks that no longer have a file and that nobody destroys."""
+    """Return the head plus what base stacks use that no longer have a file and that no pipeline destroys."""
     quotas = dict(head.quotas)
     base_uses = _quota_uses(base.ledgers.projects.values())
     for ledger in base.ledgers.projects.values():
@@ -191,7 +191,7 @@ def added(resource: FlatResource) -> ResourceChange:
 
 
 def removed(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource] | None = None) -> ResourceChange:
-    """Return the change that removes a resource of a plan; without the plan its cluster and namespace are unknown."""
+    """Return the change that removes a planned resource. Without the plan, its cluster and namespace are unknown."""
     return ResourceChange(
         kind="removed",
         type=resource.type,
@@ -204,7 +204,7 @@ def removed(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource] | N
 
 
 def _containers(resource: FlatResource, plan: Mapping[ResourceKey, FlatResource]) -> tuple[ResourceKey, ...]:
-    """Return the planned cluster and namespace of an object: its provider's cluster and its input's namespace."""
+    """Return the cluster of an object's provider and the namespace in its inputs, as far as the plan contains them."""
     provider = plan.get(resource.provider) if resource.provider else None
     clusters = chain.from_iterable(provider.inputs_from.values()) if provider else ()
     namespaces = [key for key in resource.inputs_from.get("metadata", ()) if key[0] == resource_types.NAMESPACE]
@@ -244,7 +244,7 @@ def cost_changes(base: StackAmounts, head: StackAmounts) -> tuple[Amount, Amount
 
 
 class StackAmounts(NamedTuple):
-    """What is known about a stack on one side: None without the stack; ``unknown`` if its file is not known there."""
+    """What is known about a stack on one side: None if the stack does not exist, ``unknown`` if nothing is known."""
 
     report: StackReport | None
     unknown: bool
@@ -275,7 +275,7 @@ class StackAmounts(NamedTuple):
 
 
 def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
-    """Return the quotas whose use or limit changes."""
+    """Return the quotas of which the limit or the used amount changes."""
     changes = []
     for key in sorted({*base.quotas, *head.quotas}):
         # A side that holds nothing of a limit does not list it.
@@ -334,7 +334,7 @@ def _change(old: FlatResource, new: FlatResource, replaced: Container[ResourceKe
 
 
 def _with_openings(new: FlatResource, inputs: Iterable[InputChange]) -> tuple[InputChange, ...]:
-    """Return the changes of inputs; a replacement that is open to everybody has the effect ``opens``.
+    """Return the changes of inputs. If they replace a grant by one that is open to everybody, its effect is ``opens``.
 
     A grant that is only created again on a replaced bucket opens nothing that was not open before.
     """
@@ -348,7 +348,7 @@ def _with_openings(new: FlatResource, inputs: Iterable[InputChange]) -> tuple[In
 
 
 def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[str] | None) -> ResourceChange | None:
-    """Return a change as the engine decided it: a replacement due to ``forcing`` inputs, or an update if None."""
+    """Return a change as the engine decided it: an update, or a replacement if ``forcing`` names the reasons for it."""
     inputs = []
     reasons = None if forcing is None else tuple(forcing)
     for change in _inputs(old, new):
@@ -373,14 +373,14 @@ def changed_by_engine(old: FlatResource, new: FlatResource, forcing: Iterable[st
 
 
 def against_state(old: Iterable[FlatResource], new: Iterable[FlatResource]) -> tuple[ResourceChange, ...]:
-    """Return the changes of a plan compared with a state; a value that is unknown on either side counts as equal."""
+    """Return how a plan differs from a deployed state. A value that is unknown on either side counts as equal."""
     planned = {resource.key: resource for resource in new if not resource.type.startswith("pulumi:")}
     deployed = [_as_planned(resource, planned.get(resource.key)) for resource in old]
     return resource_changes(deployed, planned.values())
 
 
 def _as_planned(deployed: FlatResource, plan: FlatResource | None) -> FlatResource:
-    """Return a deployed resource in which values that are unknown on one side are equal to the plan's values."""
+    """Return a deployed resource in which every value that is unknown on either side is the plan's value."""
     if plan is None:
         return deployed
     inputs = dict(deployed.inputs)
@@ -413,7 +413,7 @@ def _inputs(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
 
 
 def _redirected(old: FlatResource, new: FlatResource) -> Iterator[InputChange]:
-    """Yield the inputs that are unknown on both sides and now come from the output of a different resource."""
+    """Yield inputs that are unknown on both sides, but now come from the output of a different resource."""
     for name, sources in new.inputs_from.items():
         before = old.inputs_from.get(name, ())
         removed_sources = [key[1] for key in before if key not in sources]
@@ -439,7 +439,7 @@ def _paths_below(name: str, resource: FlatResource) -> Iterator[str]:
 
 
 def _aligned(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return inputs in which the items of a list are identified by key if the list has different lengths.
+    """Return both sides' inputs. If a list has different lengths, its items are identified by key in both.
 
     By position, a removed item would change all items after it. By key, ``rules[Delete].age`` is the same on both
     sides.
@@ -472,14 +472,14 @@ def _keyed(name: str, inputs: Mapping[str, Any], keys: Mapping[str, str]) -> Map
 
 
 def _unhidden(value: Any) -> Any:
-    """Return a value as reports show it: a secret is shown without its digest."""
+    """Return a value as reports show it, in which a secret has no digest."""
     if isinstance(value, list):
         return [_unhidden(item) for item in value]
     return HIDDEN if isinstance(value, str) and value.startswith(HIDDEN) else value
 
 
 def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
-    """Return the outermost part of a path that is missing on the other side: ``a`` or ``a[0]`` of ``a[0].b``."""
+    """Return the outermost part of a path that the other side lacks: ``a`` or ``a[0]`` for the path ``a[0].b``."""
     while True:
         above = path[: path.rindex("[")] if path.endswith("]") else path.rpartition(".")[0]
         if not above or any(resource_types.covers(above, name) for name in other):
@@ -488,10 +488,10 @@ def _only_on_one_side(path: str, other: Mapping[str, Any]) -> str:
 
 
 def _followed(new: FlatResource, replaced: Container[ResourceKey]) -> Iterator[InputChange]:
-    """Yield the inputs that force a replacement because another resource is replaced, even if they are equal.
+    """Yield the inputs that force a replacement because another resource is replaced, even if their values are equal.
 
-    A resource is replaced with its provider. If any part of an input comes from a replaced resource, the engine treats
-    the whole input as unknown. One path of each input is enough to show that.
+    A resource is replaced if its provider is replaced. If any part of an input comes from a replaced resource, the
+    engine treats the whole input as unknown, so one path of each input is enough.
     """
     if new.provider and new.provider in replaced:
         yield _with_replaced(new, "provider", new.provider)

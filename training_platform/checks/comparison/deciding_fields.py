@@ -18,7 +18,7 @@ from training_platform.config.reading.finding import Path
 from training_platform.config.workspace import Workspace
 
 REMOVED = "removed"
-"""The new value, in an acknowledgement, of a field or resource that is removed."""
+"""What an acknowledgement writes as the new value of a field or resource that is removed."""
 
 
 _NO_VALUE = AcknowledgedValue("")
@@ -28,8 +28,8 @@ _NO_VALUE = AcknowledgedValue("")
 class Cause:
     """The field of a stack file that causes a change, with its values on both sides.
 
-    A removed field has no ``after``. If no field is known to be the cause, the cause is the ``resource`` itself, by
-    type and name; then ``path`` is the section of the resource and ``before`` is empty.
+    A removed field has no ``after``. If no field is known to be the cause, ``resource`` gives the type and name of the
+    changed resource instead; then ``path`` is the section of the resource and ``before`` is empty.
     """
 
     stack: str
@@ -40,7 +40,7 @@ class Cause:
 
     @property
     def becomes(self) -> str:
-        """The new value as an acknowledgement writes it."""
+        """The new value as it is written in an acknowledgement."""
         return REMOVED if self.after is None else self.after.text
 
 
@@ -52,7 +52,7 @@ class ChangedField(NamedTuple):
 
 
 class DecidingFields:
-    """The changed fields in the files of both sides; finds those that cause the change of a resource."""
+    """The changed fields in the files of both sides. Finds which of them cause the change of a resource."""
 
     def __init__(self, head: Workspace, base: Workspace) -> None:
         self._head = head
@@ -62,13 +62,13 @@ class DecidingFields:
         self._differences: dict[tuple[str, Path], list[FieldChange]] = {}
 
     def causes(self, change: StackChange, resource: ResourceChange) -> tuple[Cause, ...]:
-        """Return the distinct fields that force a replacement or that have the same effect without it."""
+        """Return the distinct fields that force a replacement, or that have the same effect without a replacement."""
         effect = resource.forcing[0].effect
         rows = [row for row in resource.inputs if not row.forces and row.effect.kind == effect.kind]
         return tuple(dict.fromkeys(self.cause(change, resource, row) for row in (*resource.forcing, *rows)))
 
     def cause(self, change: StackChange, resource: ResourceChange, changed: InputChange | None) -> Cause:
-        """Return the field that causes a change, or the resource itself if the code changed and not the file."""
+        """Return the field that causes a change, or the resource itself if not the file changed but the code."""
         if source := _replaced_source(change, changed):
             return self.cause(change, source, source.forcing[0])
         new = change.head
@@ -99,7 +99,7 @@ class DecidingFields:
         candidates: Sequence[ChangedField],
         near: Sequence[ChangedField],
     ) -> Cause | None:
-        """Return the field without which the change disappears.
+        """Return the field whose old value makes the change of a resource disappear.
 
         If no trial plan shows it, return the first of the ``near`` fields, or the only candidate.
         """
@@ -124,7 +124,7 @@ class DecidingFields:
         return list(fields.values())
 
     def _homes(self, new: Stack, old: Stack | None, section: Path) -> Iterator[tuple[Stack, Stack, Path]]:
-        """Yield where the cause of a change can be: its section, the whole file, and the environment's file."""
+        """Yield where to look for the cause of a change: its section, the whole file, and the environment's file."""
         if old is None or old.section is None:
             return
         yield new, old, section
@@ -158,7 +158,7 @@ def cause_of(stack: Stack, row: FieldChange) -> Cause:
 
 
 def _becomes(resource: ResourceChange) -> AcknowledgedValue | None:
-    """Return the new value of a resource: its changed inputs, or all inputs of an added one; None if it is removed."""
+    """Return a resource's new value: the inputs that change, or all inputs if it is added; None if it is removed."""
     if resource.kind == "removed":
         return None
     changed = {row.path: REMOVED if row.new is None else row.new for row in resource.inputs}
@@ -166,12 +166,12 @@ def _becomes(resource: ResourceChange) -> AcknowledgedValue | None:
 
 
 def _end(retired: RetiredSpec) -> str:
-    """Return the retirement of a stack as an acknowledgement writes it; it is stale if the stack keeps less."""
+    """Return how an acknowledgement writes a stack's retirement. It no longer applies once the stack keeps less."""
     return f"{retired.since}, keeps {', '.join(sorted(retired.keeps)) or 'nothing'}"
 
 
 def _replaced_source(change: StackChange, changed: InputChange | None) -> ResourceChange | None:
-    """Return the replaced resource that an input refers to, if this is the reason for the change of the input."""
+    """Return the replaced resource to which an input refers, if its replacement is why the input changes."""
     if changed is None or changed.new != REPLACED_SOURCE:
         return None
     sources = (other for other in change.resources if other.kind == "replaced" and other.name == changed.old)

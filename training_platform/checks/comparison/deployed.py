@@ -36,7 +36,7 @@ class DeployedStack(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """A stack and the engine's steps for its resources."""
+    """A stack, and the steps that the engine would take for its resources."""
 
     stack: str
     changes: tuple[ResourceChange, ...]
@@ -62,7 +62,7 @@ class _State(BaseModel):
 
     @property
     def is_deployed(self) -> bool:
-        """Return True for a provider's resource that is neither only read nor pending deletion."""
+        """Return True for a resource of a provider that is managed, not only read, and not waiting for deletion."""
         return self.custom and not self.external and not self.delete and not self.type.startswith("pulumi:")
 
 
@@ -124,7 +124,7 @@ def read_preview(path: Path) -> Preview:
 
 
 def once(rows: Iterable[_OfStack], option: str) -> dict[str, _OfStack]:
-    """Return states or previews keyed by stack. Raises UserError if a stack has two."""
+    """Return states or previews keyed by stack. Raises UserError if there are two for the same stack."""
     by_stack: dict[str, _OfStack] = {}
     for row in rows:
         if row.stack in by_stack:
@@ -164,7 +164,7 @@ def _flat(state: _State) -> FlatResource:
 
 
 def _plain(value: Any) -> Any:
-    """Return inputs without the provider's additions, and with markers for unknown values and secrets."""
+    """Return inputs without what the provider added, and with markers in place of unknown values and secrets."""
     if isinstance(value, Mapping):
         if _SECRET in value:
             return UNKNOWN
@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
 
 
 def _gravest(steps: Iterable[_Step]) -> Iterator[_Step]:
-    """Yield the steps. A replacement is last, because the engine also reports its individual parts."""
+    """Yield the steps. A replacement comes after its individual parts, which the engine also reports."""
     rows = [step for step in steps if step.is_of_resource]
     yield from (step for step in rows if step.op not in _REPLACING)
     yield from (step for step in rows if step.op in _REPLACING)

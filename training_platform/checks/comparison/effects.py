@@ -27,7 +27,7 @@ _PUBLIC = ("allUsers", "allAuthenticatedUsers", "system:unauthenticated", "syste
 
 @dataclass(frozen=True, kw_only=True)
 class EffectRow:
-    """A row of the table: the effect of a change of the inputs ``of`` that meets one of the conditions in ``when``."""
+    """A row of the table: the effect of changing the inputs ``of``, if the change meets a condition in ``when``."""
 
     effect: EffectKind
     says: str
@@ -44,7 +44,7 @@ class EffectRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeEffects:
-    """The effects of changes to one resource type: ``lost`` if one is deleted, ``added`` if one is created.
+    """The effects of changes to resources of one type: ``lost`` if one is deleted, ``added`` if one is created.
 
     ``replaced`` is the effect of replacing a resource, if that differs from the effect of deleting it.
     """
@@ -57,7 +57,7 @@ class TypeEffects:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectTable:
-    """The whole table."""
+    """The whole content of ``effects.yaml``."""
 
     sources: dict[str, str]
     options: tuple[EffectRow, ...]
@@ -106,7 +106,7 @@ def effect_of_addition(resource_type: str, inputs: Mapping[str, Any]) -> Effect:
 
 
 def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect:
-    """Return the effect of an input that changes in place; ``unknown`` if no row of the table matches."""
+    """Return the effect of an input that changes without a replacement; ``unknown`` if the table has no row for it."""
     plain = _POSITION.sub("", path)
     for row in _input_rows(resource_type):
         if row.fits(plain, old, new):
@@ -115,10 +115,10 @@ def effect_of_input(resource_type: str, path: str, old: Any, new: Any) -> Effect
 
 
 def effects_of_field(section: str, path: str, old: Any, new: Any) -> list[Effect]:
-    """Return the effects of a field that has effects of its own, from the first row of the table that matches.
+    """Return the effects that a field itself has, from the first row of the table that matches.
 
-    Most fields have effects only through resources. A list that gains one member and loses another has two effects: it
-    grants access and withdraws access.
+    Most fields have effects only through the resources that they change. If a list gains one member and loses another,
+    there are two effects: access is granted and withdrawn.
     """
     effects: dict[EffectKind, Effect] = {}
     for row in effect_table().fields:
@@ -170,7 +170,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _fits(when: str, old: Any, new: Any) -> bool:
-    """Return True if a change meets a condition; None means that the value is absent."""
+    """Return True if a change meets a condition. A value of None is absent."""
     if when.startswith("to "):
         return str(new) == when.removeprefix("to ")
     return _WHEN[when](old, new)
@@ -182,7 +182,7 @@ def _lost(old: Any, new: Any) -> set[str]:
 
 
 def _grows(old: Any, new: Any) -> bool | None:
-    """Return whether a quantity grows; None if it is not a quantity or does not change."""
+    """Return whether a quantity becomes larger; None if it is not a quantity or does not change."""
     before = _number(old)
     after = _number(new)
     if before is None or after is None or before == after:
@@ -216,7 +216,7 @@ def _items(value: Any) -> Iterator[str]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a quantity as a number, or None. A unit such as in 86400s is allowed, and a date counts as its day."""
+    """Return a quantity as a number, or None. It may have a unit, as in 86400s, and a date counts as its day."""
     if isinstance(value, bool) or value is None:
         return None
     if _DATE.fullmatch(str(value)):

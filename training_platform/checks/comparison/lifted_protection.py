@@ -1,4 +1,4 @@
-"""Finds protection that stack files lift and that can be turned on again."""
+"""Finds deletion protection that stack files lift and that can be turned on again."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def left_off(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
 
 
 def _lifted_sections(value: Any, below: Path) -> Iterator[Path]:
-    """Yield the sections of a file with ``deletion_protection: false``, including the top-level section."""
+    """Yield the sections that contain ``deletion_protection: false``, including the top-level section."""
     for path, leaf in leaves(value_at(value, below)):
         if path[-1:] == ("deletion_protection",) and len(path) > 1 and leaf is False:
             yield path[:-1]
 
 
 def protection(stack: Stack, path: Path) -> bool | None:
-    """Return the protection that a section sets, or None if it has no such field."""
+    """Return the value of a section's ``deletion_protection``, or None if it has no such field."""
     value = value_in_model(stack, (*path, "deletion_protection"), None)
     return value if path else None

@@ -1,7 +1,7 @@
 """The losses that a change causes: what is lost, who loses it, and the line that causes it.
 
-A cause is a field of a stack file with its new value. One line may replace many resources in several stacks. ``acts``
-groups the losses that have the same cause.
+A cause is a field of a stack file with its new value. One line may cause many resources in several stacks to be
+replaced. ``acts`` groups the losses that have the same cause.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from training_platform.rules.foreign_access import kept_foreign_grants
 _ALSO_ADDED: frozenset[EffectKind] = frozenset(("grants", "revokes", "opens"))
 _MOST_PEOPLE = 4  # that a subject names
 OF_FILE = -1
-"""The rank of subjects that the stack file itself shows."""
+"""The rank of things that the stack file itself shows, such as a team's shares."""
 _RETIRE = "mark the stack as retired, so that the pipeline destroys it: docs/lifecycle.md"
 
 
@@ -52,7 +52,7 @@ class LostSubject:
     size: str = ""
 
     def text(self, count: int) -> str:
-        """Return the noun for ``count`` subjects."""
+        """Return the noun for this thing, or for ``count`` of them."""
         words = (self.kind, self.name, f"of {self.stack}" if self.stack else "")
         size = self.size
         if count > 1:
@@ -79,9 +79,9 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class LossFinder:
-    """Finds the losses of a comparison, using the files of both sides.
+    """Finds the losses that a comparison shows, using the files of both sides.
 
-    An increase in a stack's cost is a loss if it exceeds ``most_more`` USD per hour, the lower limit of both sides.
+    An increase in a stack's cost is a loss if it exceeds ``most_more`` USD per hour, the lower of both sides' limits.
     """
 
     comparison: Comparison
@@ -91,7 +91,7 @@ class LossFinder:
     most_more: float | None = None
 
     def losses(self) -> Iterator[Loss]:
-        """Yield every effect on somebody, whether or not it is a loss, each with its cause."""
+        """Yield everything that the change does to somebody, whether or not it is a loss, each with its cause."""
         for change in self.comparison.stacks:
             if change.kind == "left":
                 yield self._left_behind(change)
@@ -172,8 +172,8 @@ class LossFinder:
     def _removal_in_environment(self, change: StackChange, resource: ResourceChange, cause: Cause) -> Cause | None:
         """Return the removed field of the environment that causes a team's loss, or None.
 
-        A share is lost with its cluster or with the node pools of its flavor, and a directory with its Filestore
-        instance.
+        A share is lost if its cluster or the node pools of its flavor are removed, and a directory if its Filestore
+        instance is removed.
         """
         new = change.head
         old = change.base
@@ -207,9 +207,9 @@ class LossFinder:
         return ()
 
     def _removal_of_flavor(self, cluster: str, name: str, home: Stack, old_home: Stack) -> Cause | None:
-        """Return the field of a node pool that causes the loss of a flavor; None if the flavor is not lost.
+        """Return the field of a node pool that causes a flavor to be lost; None if the flavor is not lost.
 
-        The environment would keep the flavor without the change of this field.
+        If this field did not change, the environment would keep the flavor.
         """
         if home.environment is None or cluster not in home.environment.clusters:
             return None
@@ -225,7 +225,7 @@ class LossFinder:
         return cause_of(home, of_pools[0]) if of_pools else None
 
     def _subject(self, change: StackChange, resource: ResourceChange) -> LostSubject:
-        """Return the subject of a resource: its kind, the key of its section, its size and its stack."""
+        """Return how reports name a resource: its kind, the key of its section, its size and its stack."""
         stack = change.base or change.head
         path = self.fields.section(stack.section, resource.name) if stack and stack.section else ()
         name = resource.name
@@ -307,7 +307,7 @@ class LossFinder:
         yield Loss(stack=change.name, causes=(cause,), effect=effect, subject=LostSubject(name=change.name))
 
     def _of_capacity(self, line: CapacityChange) -> Iterator[Loss]:
-        """Yield the node pools that shrink below the amount promised to teams, at the line that shrinks them."""
+        """Yield a loss if node pools shrink below the amount promised to teams, at the line that shrinks them."""
         before, after = line.capacity
         promised = line.promised.after or 0
         stack = self.head.stacks.get(line.environment)
@@ -338,7 +338,7 @@ class LossFinder:
         return Cause(stack=stack.name, path=section)
 
     def _containers(self, change: StackChange) -> LostContainers:
-        """Return the lost resources of a stack that contain other resources."""
+        """Return the lost resources of a stack, and which of them contain other resources."""
         lost = [resource for resource in change.resources if resource.kind in ("removed", "replaced")]
         stack = change.base or change.head
         sections: set[tuple[str, Path]] = set()
@@ -352,7 +352,7 @@ class LossFinder:
         """Return True if a resource is lost with its cluster, namespace or node pool, which is reported instead.
 
         GPU networks belong to the cluster's pools that use them. A plan shows which cluster and namespace contain an
-        object. A deployed state does not, so the section of the object is used instead.
+        object. A deployed state does not show this, so the section of the object is used instead.
         """
         stack = change.base or change.head
         if resource.key not in lost.keys or stack is None or stack.section is None:
@@ -376,7 +376,7 @@ class LostContainers(NamedTuple):
 _CLUSTER_SCOPED = (
     ":ClusterQueue", ":ClusterRole", ":ClusterRoleBinding", ":Cohort", ":PersistentVolume", ":StorageClass",
 )  # fmt: skip
-"""The ends of resource types that are not in a namespace."""
+"""The last parts of resource types that do not belong to a namespace."""
 
 
 def _missing(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
@@ -400,7 +400,7 @@ def _flavor(workspace: Workspace, line: CapacityChange) -> Flavor | None:
 
 
 def _people(without: Any, having: Any) -> str:
-    """Return the people who are only in the second of two lists, as the beginning of a sentence; empty if none."""
+    """Return the people who are in ``having`` but not in ``without``, as the beginning of a sentence; empty if none."""
     before, after = (side if isinstance(side, list) else [] for side in (without, having))
     added = [item for item in after if item not in before and isinstance(item, str) and "@" in item]
     people = [item.rpartition(":")[2] for item in added]

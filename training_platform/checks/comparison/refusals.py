@@ -1,10 +1,9 @@
-"""Changes that Kueue or Google Cloud refuses, or that need other permissions or a certain order of deployment.
+"""Finds changes that Kueue or Google Cloud refuses, or that need other permissions or a certain order of deployment.
 
-The needs of teams determine which teams are deployed before their environment and which after it. A part that a team
-starts to need is deployed before the team. A part that a team no longer needs is removed after the team is deployed.
-There are two reasons. Kueue's finalizer keeps a ResourceFlavor as long as a queue names it, so the deployment of the
-environment would wait for the team's (seen on Kueue 0.19.2). Once a cluster is deleted, the team's objects in it cannot
-be reached.
+The order depends on which parts of their environment the teams need. A part that a team starts to need is deployed
+before the team. A part that a team no longer needs is removed after the team is deployed. There are two reasons.
+Kueue's finalizer keeps a ResourceFlavor as long as a queue names it, so the deployment of the environment would wait
+for that of the team (seen on Kueue 0.19.2). Once a cluster is deleted, the team's objects in it cannot be reached.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ FIXED_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "kueue.x-k8s.io:LocalQueue": ("spec.clusterQueue",),
     "kueue.x-k8s.io:Topology": ("spec.levels",),
 }  # fmt: skip
-"""Inputs that nobody may change, keyed by API group and kind. Those of a ResourceFlavor are fixed by its topology."""
+"""Immutable inputs, keyed by API group and kind. Those of a ResourceFlavor are immutable if it has a topology."""
 _ANEW = "or a new instance to which you copy the data"
 _FILESTORE = ("location", "tier", "share", "protocol", "connection", "restore_from")
 _LUSTRE = ("location", "mbps_per_tib", "filesystem")
@@ -45,7 +44,7 @@ _Spec = FilestoreSpec | LustreSpec
 
 
 class NeededPart(NamedTuple):
-    """A part of an environment that a team needs: its path in the environment's file, and a noun for it."""
+    """A part of an environment that a team needs, such as a cluster: its path in the environment's file, and a noun."""
 
     path: Path
     noun: str
@@ -94,7 +93,7 @@ REMOVED_FLAVOR = declare(
 
 
 def removals(head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Yield a finding for each removed part of an environment that a team stops needing in the same change."""
+    """Yield a finding for each part that an environment removes in the change in which a team stops needing it."""
     for home, _ in head.environments():
         order = deployment_order(head, base, home.name)
         why = order.two_deployments
@@ -135,7 +134,7 @@ def _needs(workspace: Workspace, environment: str) -> Iterator[tuple[str, Needed
 
 
 def _offered(workspace: Workspace, environment: str) -> frozenset[NeededPart]:
-    """Return the parts of an environment that teams can need; empty if the environment does not exist."""
+    """Return the parts that an environment has and that teams can need; empty if the environment does not exist."""
     stack = workspace.stacks.get(environment)
     home = stack.environment if stack else None
     if home is None:
@@ -214,7 +213,7 @@ FIXED_INPUT = declare(
 
 
 def fixed_inputs(comparison: Comparison) -> Iterator[Draft]:
-    """Yield a finding for each object that is kept but changes an input that its API server does not allow to change.
+    """Yield a finding for each object that remains but changes an input which its API server does not allow to change.
 
     Source: rules on the old object in the CRDs of Kueue 0.19.2, JobSet 0.12.0, ProvisioningRequest and ComputeClass
     (compute-class-api 8067eae), read 2026-11-28.
@@ -351,7 +350,7 @@ DEPLOYER_RIGHTS = declare(
 
 
 def further_rights(comparison: Comparison, head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Yield a note for each environment whose deployer would get a 403, because set-up did not grant it a new role."""
+    """Yield a note for each environment whose deployer would get a 403 because setup has not granted it a new role."""
     created = [
         change.name
         for change in comparison.stacks

@@ -1,4 +1,4 @@
-"""New versions of charts and clusters with their effects, and quota requests that change which quota they are for."""
+"""Finds new versions of charts and clusters, with their effects, and quota requests that are moved to another quota."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def _of_clusters(change: StackChange, stack: Stack, environment: Environment) ->
 
 
 def _from(version: InputChange) -> str:
-    """Return the previous version as part of a sentence; empty if the file named none, because GKE then chose one."""
+    """Return the previous version as part of a sentence; empty if the file named none, so that GKE chose one."""
     return f" from {version.old}" if version.old else ""
 
 
 def _removals(chart: str, version: InputChange) -> Iterator[str]:
-    """Yield what is removed by each minor version of a chart that an upgrade passes or reaches."""
+    """Yield what the minor versions of a chart no longer have, for each that an upgrade passes or reaches."""
     old = _minor(str(version.old))
     new = _minor(str(version.new))
     for release in RELEASES.values():
@@ -92,7 +92,7 @@ def _removals(chart: str, version: InputChange) -> Iterator[str]:
 
 
 def _minor(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of a version; without numbers an empty tuple, which sorts before any version."""
+    """Return the first two numbers of a version. Without numbers, the empty tuple sorts before any version."""
     return tuple(map(int, _NUMBER.findall(version)[:2]))
 
 

@@ -1,4 +1,4 @@
-"""Findings for code review: GitLab's code quality artifact, and GitHub's annotations.
+"""Reports findings for code review: as GitLab's code quality artifact, and as GitHub's annotations.
 
 Sources: GitLab docs, Code Quality, "Code Quality report format": description, check_name, fingerprint, location and one
 of five severities. GitHub docs, Workflow commands, with escapes as in actions/toolkit, command.ts. GitHub shows only
@@ -21,9 +21,9 @@ _SEVERITIES = {"error": "critical", "warning": "minor"}
 
 
 def gitlab_report(report: Report) -> str:
-    """Return the report as a JSON list. The last item is the verdict if something could not be evaluated.
+    """Return the report as a JSON list. If something could not be evaluated, the last item is the conclusion.
 
-    Only the exit code shows that something was not checked.
+    If something was not checked, only the exit code shows it.
     """
     failed = [finding for finding in report.all_findings() if finding.severity in _SEVERITIES]
     issues = []
@@ -53,7 +53,7 @@ def gitlab_report(report: Report) -> str:
 
 
 def github_report(report: Report) -> str:
-    """Return the report as workflow commands: errors first, and the verdict last if something is not evaluated."""
+    """Return the report as workflow commands, errors first. The conclusion is last if something was not evaluated."""
     lines = [_command("error", {"title": "not checked"}, failure) for failure in report.failures]
     groups = sorted(folded(report.all_findings()), key=lambda group: list(_COMMANDS).index(group[0].severity))
     for finding, more in groups:

@@ -10,7 +10,7 @@ from training_platform.config.reading.finding import Finding, Severity
 from training_platform.config.reading.section import counted
 
 VerdictState = Literal["clean", "findings", "partial", "unchecked"]
-"""The state of a verdict; ``partial`` means that no error was found but something could not be evaluated."""
+"""The overall result; ``partial`` means that no error was found, but something could not be evaluated."""
 
 
 class Conclusion(NamedTuple):
@@ -43,7 +43,7 @@ def of_severities(findings: Collection[Finding]) -> list[str]:
 
 
 def counted_kinds(counts: Mapping[str, int]) -> str:
-    """Return numbers with their nouns; a noun may be followed by more words: ``2 changes of a stack``."""
+    """Return numbers with their nouns. A noun may be followed by other words: ``2 changes of a stack``."""
     parts = []
     for kind, count in sorted(counts.items()):
         noun, space, detail = kind.partition(" ")
@@ -52,5 +52,5 @@ def counted_kinds(counts: Mapping[str, int]) -> str:
 
 
 def more_about(finding: Finding) -> str:
-    """Return the command that explains a finding's rule: meaning, reason, how to fix it and how to exempt it."""
+    """Return the command that explains a finding's rule: what it means, its reason, how to fix it or exempt it."""
     return f"More about it: training-platform explain {finding.rule}"

@@ -80,7 +80,7 @@ def _sections(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
 
 
 def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
-    """Yield the findings that do not count, with their reasons."""
+    """Yield a section with the findings that do not count, and the reason for each."""
     for anchor, title, aside in (
         ("known", "Known", [(row.finding, str(row)) for row in report.all_known()]),
         ("exempt", "Exempt", [(exempted.finding, str(exempted)) for exempted in report.all_exempted()]),
@@ -91,7 +91,7 @@ def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
 
 
 def _amounts(report: Report) -> Iterator[tuple[str, str, Markup]]:
-    """Yield sections with the stacks' use of limits and with their cost."""
+    """Yield sections with what the stacks use of each limit, and with their cost."""
     bars = {
         "quotas": ("Quota headroom", report.ledgers, quota_bars),
         "capacity": ("Capacity promised to teams", report.capacity, capacity_bars),
@@ -194,7 +194,7 @@ _STATES = {"over": "over", "unknown": "limit not known", "nearly": "nearly full"
 
 
 def quota_bars(report: Report) -> Markup:
-    """Return a bar for every quota that the stacks use, the fullest of each region first."""
+    """Return a bar for every quota that the stacks use, sorted by region, the fullest first."""
 
     def share(line: Line) -> float:
         if line.limit is None:
@@ -232,7 +232,7 @@ def _bars(title: Markup, bars: Iterable[Markup]) -> Markup:
 
 
 def capacity_bars(report: Report) -> Markup:
-    """Return bars with the promised amounts of each flavor, for each environment and cluster."""
+    """Return bars that show how much of each flavor is promised, for each environment and cluster."""
 
     def bar(line: CapacityLine) -> Markup:
         return _promised_bar(line, line.flavor.name, f"{line.capacity:,}", "", shares_of(line))
@@ -242,7 +242,7 @@ def capacity_bars(report: Report) -> Markup:
 
 
 def file_bars(report: Report) -> Markup:
-    """Return bars with the promised amounts of each Filestore instance, for each environment."""
+    """Return bars that show how much of each Filestore instance is promised, for each environment."""
 
     def bar(line: FileLine) -> Markup:
         grows = f", grows to {line.grows_to:,}" if line.grows_to else ""
@@ -292,7 +292,7 @@ def _quota_bar(line: Line) -> Markup:
 
 
 def _bar(holders: Sequence[tuple[str, float]], maximum: float | None, requested: float | None = None) -> Markup:
-    """Return a bar with a part for each holder. Its length is the largest of the limit, the use and the request.
+    """Return a bar with a part for each stack that uses the limit. Its length is the largest of limit, use and request.
 
     If the bar is longer than the limit, a mark shows the limit and an outline shows the request. The numbers next to
     the bar have the same content, so the bar itself is hidden from screen readers.
@@ -316,7 +316,7 @@ def _bar(holders: Sequence[tuple[str, float]], maximum: float | None, requested:
 
 
 MOST_RESOURCES = 5_000
-"""The maximum number of resources that trees show individually. Larger stacks show the number of each kind instead.
+"""The maximum number of resources that the page lists one by one. Otherwise it shows the number of each kind.
 
 A page with more resources would open slowly.
 """
@@ -367,7 +367,7 @@ def stack_graph(report: Report) -> Markup:
 
 
 def stack_trees(report: Report) -> Markup:
-    """Return the collapsible parts of each stack, with their individual resources unless there are too many."""
+    """Return the parts of each stack, which can be collapsed, with their resources unless there are too many."""
     resources = sum(branch.count for stack in report.stacks for branch in stack.branches)
     return joined(_stack(stack, whole=resources <= MOST_RESOURCES) for stack in report.stacks)
 
@@ -400,7 +400,7 @@ def _count(resource: ResourceTree) -> int:
 
 
 def _columns(report: Report) -> list[list[str]]:
-    """Return projects, environments and teams. The prefix of projects cannot occur in the name of a stack."""
+    """Return the names of projects, environments and teams. A project gets a prefix that stack names cannot have."""
     homes = [stack for stack in report.stacks if stack.kind != "team"]
     names = {stack.name for stack in homes}
     away = [stack.environment for stack in report.stacks if stack.environment and stack.environment not in names]

@@ -24,7 +24,7 @@ _OWN = ("quotas", "capacity", "files", "accelerators", "cost")  # sections with 
 
 
 def json_report(report: Report) -> str:
-    """Return the report as JSON text. The ``limit`` of an unlimited quota is -1, that of an unknown quota is null."""
+    """Return the report as JSON text. The ``limit`` is -1 if a quota is unlimited, and null if it is unknown."""
     result = conclusion(report)
     document = {
         "version": FORMAT_VERSION,
@@ -47,7 +47,7 @@ def json_report(report: Report) -> str:
 
 
 def _rows(sections: Iterable[ReportSection]) -> list[Json]:
-    """Return the rows of sections that have no document of their own; each row maps columns to strings."""
+    """Return the rows of sections that have no JSON structure of their own; each row maps columns to strings."""
     return [
         {column.removeprefix(">"): cell for column, cell in zip(section.columns, row.cells, strict=True)}
         for section in sections
@@ -91,7 +91,7 @@ def ledger_document(ledger: ProjectLedger) -> Json:
 
 
 def line_document(line: Line) -> Json:
-    """Return a limit and its holders. ``requested`` is the value in stack files, whether or not it is granted."""
+    """Return a limit and the stacks that use it. ``requested`` is the value in stack files, granted or not."""
     return {
         **key_document(line.key),
         "unit": line.unit,
@@ -184,7 +184,7 @@ def finding_document(finding: Finding) -> Json:
 
 
 def changes_document(comparison: Comparison) -> Json:
-    """Return a comparison as plain values. An amount has its values before and after; null if unknown."""
+    """Return a comparison as plain values. Each amount has its values before and after, null if unknown."""
     return {
         "base": comparison.ref,
         "commit": comparison.commit,
