@@ -1,4 +1,4 @@
-"""Write the fields and enums of Kueue's kinds: ``python -m tools.kueue_kinds FOLDER``. The folder has Kueue's CRDs."""
+"""Write the fields and enums of Kueue's kinds, as defined by its CRDs: ``python -m tools.kueue_kinds FOLDER``."""
 
 from __future__ import annotations
 

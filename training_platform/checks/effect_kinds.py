@@ -32,7 +32,7 @@ EFFECT_OF_RULE: Mapping[str, EffectKind] = {rule.id: kind for kind, rule in LOSS
 
 
 class Effect(NamedTuple):
-    """An effect. ``says`` is the predicate of a sentence about the change; ``first`` says what to do before it."""
+    """An effect. ``says`` is the predicate of a sentence about the change; ``first`` says what to do beforehand."""
 
     kind: EffectKind
     says: str

@@ -93,7 +93,7 @@ class FlatResource:
 
 
 def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View], *, inputs: bool) -> Outcome:
-    """Return the outcome of a stack's planned resources and their views, with the resources sorted by name."""
+    """Return the result of planning a stack, with its resources by name. Rules read the ``views`` of resources."""
     resources = sorted(planned, key=lambda resource: (resource.name, resource.type))
     return Outcome(
         findings=tuple(rule_findings(stack, views)),
@@ -104,7 +104,7 @@ def outcome_of(stack: Stack, planned: Iterable[StackResource], views: list[View]
 
 
 def rule_findings(stack: Stack, views: list[View]) -> list[Finding]:
-    """Return the findings of rules for a stack's views and for the pools that GKE would create for compute classes."""
+    """Return the rules' findings about a stack's resources and the pools that GKE would create for compute classes."""
     findings = evaluate(_program(stack, views), file=stack)
     if created_pools := views_of_created_pools(stack):
         without_pools = [view for view in views if not isinstance(view, NodePoolView)]

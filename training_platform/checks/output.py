@@ -138,7 +138,7 @@ def write_files(texts: Mapping[Path, str], *, folders: bool = False) -> None:
 
 
 def _write_beside(path: Path, text: str) -> Path:
-    """Write a temporary file and return its path, or write directly to the path if it is a device or a pipe."""
+    """Write a temporary file next to a file and return its path. A device or a pipe is written directly instead."""
     if path.exists() and not path.is_file():
         path.write_text(_ended(text), encoding="utf-8")
         return path

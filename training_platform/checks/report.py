@@ -186,7 +186,7 @@ def effect_rank(finding: Finding) -> int:
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in order. Findings about one line of the organisation's own code are merged, with all stacks."""
+    """Return findings in order. Those about one line of the organisation's own code become one, with all stacks."""
     alike: dict[tuple[object, ...], list[Finding]] = {}
     for finding in ordered(findings):
         key: tuple[object, ...] = (id(finding),)

@@ -1,4 +1,4 @@
-"""Checks a whole repository, with its baseline and with the base of a change."""
+"""Checks a whole repository, takes its baseline into account, and compares it with the base of a change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def run_check(
 ) -> Report:
     """Check all or the selected stacks; with ``base`` only those that the change since then can affect.
 
-    ``states`` and ``previews`` are files with output of the engine. Each replaces the base of its stack.
+    ``states`` and ``previews`` are files with output of the engine. A stack is compared with its file instead of the
+    base.
 
     Quotas and capacity are always summed over all stacks. Raises UserError for a stack without a file, and if the base
     cannot be read.

@@ -1,7 +1,7 @@
 """Checks stacks in steps: read the files, plan the stacks, sum up their use of limits, run the rules, report.
 
-Each step returns a frozen result that the following steps use. A bug of ours in one step is reported as a failure of
-the check, and the other steps still run.
+Each step returns a frozen result that the following steps use. A bug in one step is reported as a failure of the check,
+and the other steps still run.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from training_platform.rules.suggestions import Suggestions
 from training_platform.rules.workloads import workload_findings
 
 JOBS = "jobs"
-"""The folder of job files in a repository. A part checks them."""
+"""The folder of a repository that contains job files, which a part (an optional extension) checks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Options of a check. ``base_files`` is the workspace before a change, and ``held_before`` its use of quotas.
+    """Options of a check. ``base_files`` are the files before a change, and ``held_before`` is what they use of quotas.
 
     ``base_plans`` are the planned resources of stacks, keyed by name, if the repository's own code planned them instead
-    of this code. With ``inputs``, outcomes contain the inputs of resources, which a comparison needs.
+    of this code. If ``inputs``, the results contain the inputs of resources, which a comparison needs.
     """
 
     today: date
@@ -91,10 +91,10 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class Plans:
-    """The plans of all stacks: their charges to quotas, and the outcome of each selected stack that has a plan.
+    """The plans of all stacks: what they charge to quotas, and the result for each selected stack that has a plan.
 
     - ``findings`` give the reason why a stack has no plan.
-    - ``secrets`` are the secrets in all plans.
+    - ``secrets`` are the secret values in all plans.
     - ``unplanned`` are the stacks whose plan failed.
     """
 
@@ -107,13 +107,13 @@ class Plans:
     subnet_uses: tuple[SubnetUse, ...] = ()
 
     def safe(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return findings from which the secrets of all plans are removed."""
+        """Return findings from which the secret values of all plans are removed."""
         return [finding.without_values() if self.secrets.shown_in(finding.shown) else finding for finding in findings]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ledgers:
-    """The use of limits by all stacks: project quotas, capacity of clusters, and capacity of Filestore instances."""
+    """What all stacks use: of the quotas of projects, of the capacity of clusters, and of Filestore instances."""
 
     projects: Mapping[str, ProjectLedger]
     capacity: tuple[CapacityLine, ...]
@@ -122,7 +122,7 @@ class Ledgers:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgements:
-    """The findings about each selected stack, keyed by stack, and the findings about other files."""
+    """The findings about the selected stacks, keyed by stack, and the findings about other files."""
 
     of_stacks: Mapping[str, tuple[Finding, ...]]
     of_files: tuple[Finding, ...]
@@ -145,7 +145,7 @@ def check_stacks(root: FilePath, selected: Sequence[str] | None, options: CheckO
 
 
 def check_files(files: Files, selected: Sequence[str] | None, options: CheckOptions) -> CheckResult:
-    """Check the selected stacks of files that are already read. Raises UserError."""
+    """Check the selected stacks of a repository whose files are already read. Raises UserError."""
     names = stack_names(files.workspace, selected)
     plans = plan_stacks(files.workspace, names, options)
     ledgers = sum_up(files, plans)
@@ -252,7 +252,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
 
 
 def _plan_draft(stack: Stack, error: PlanError) -> Draft:
-    """Return a draft about a stack without a plan, at the line of the organisation's own code if that is the reason."""
+    """Return a finding about a stack without a plan, at the line of the organisation's own code that is the reason."""
     if error.line is None:
         return finding(stack, error.path, str(error), rule=PLAN)
     place = own_anchor(stack.name, error.line)
@@ -274,7 +274,7 @@ def _planned_resources(stack: Stack, workspace: Workspace, options: CheckOptions
 
 
 def sum_up(files: Files, plans: Plans) -> Ledgers:
-    """Return the use of limits, summed over all stacks."""
+    """Return how much of each limit all stacks together use."""
     workspace = files.workspace
     return Ledgers(
         projects=project_ledgers(plans.charges, files.snapshots, requested(workspace)),
@@ -284,7 +284,7 @@ def sum_up(files: Files, plans: Plans) -> Ledgers:
 
 
 def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], options: CheckOptions) -> Judgements:
-    """Return the findings of all rules about the selected stacks, and the findings of parts about their files."""
+    """Return the findings of all rules about the selected stacks, and the findings of parts about files of theirs."""
     workspace = files.workspace
     failures: list[str] = []
     of_parts: list[Finding] = []
@@ -379,7 +379,7 @@ def report_of(files: Files, plans: Plans, ledgers: Ledgers, judgements: Judgemen
 def _stack_report(
     stack: Stack, files: Files, plans: Plans, findings: Iterable[Finding], failures: list[str]
 ) -> StackReport:
-    """Return the report about a stack. If a bug of ours prevents the cost calculation, that is a failure."""
+    """Return the report about a stack. If a bug prevents the calculation of its cost, that is a failure."""
     outcome = plans.outcomes.get(stack.name)
     counted, exempted = files.exemptions.split(findings)
     cost = Cost()

@@ -1,4 +1,4 @@
-"""The values that a command gets from flags or defaults, and the first files that it writes."""
+"""The values that a command takes from flags or defaults, and the first files that it writes from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Answers:
         default: str | None = None,
         example: str | None = None,
     ) -> _Value:
-        """Return a value. If it is missing or wrong, return the default or the example, to find further mistakes."""
+        """Return a value. If it is missing or wrong, continue with the default or example, to find further mistakes."""
         if flag is not None:
             try:
                 return parse(flag)
@@ -61,13 +61,13 @@ class Answers:
     def one_of(
         self, flag: str | None, option: str, description: str, allowed: Sequence[str], *, announced: bool = False
     ) -> str:
-        """Return one of ``allowed``, by default the first. ``announced`` prints the default if it has alternatives."""
+        """Return one of ``allowed``, by default the first. If ``announced``, print a default that has alternatives."""
         if announced and flag is None and len(allowed) > 1:
             say_folded(f"# {option} {allowed[0]}, the first of {', '.join(allowed)}", err=True)
         return self.of(flag, option, description, among(allowed), default=allowed[0])
 
     def production(self, flag: bool | None) -> bool:
-        """Return whether an environment is production."""
+        """Return whether an environment is for production."""
         if flag is None:
             self.wrong.append("--production or --no-production is missing.")
         return bool(flag)
@@ -80,7 +80,7 @@ class Answers:
         reservations: Sequence[str],
         near: Sequence[str] = (),
     ) -> list[FirstPool]:
-        """Return a pool for each machine type. Each zone or capacity is for one pool, or for all if there is one."""
+        """Return a pool for each machine type. A zone or capacity is given for each pool, or once for all pools."""
         from training_platform.catalog import MACHINE_TYPES, ZONES
         from training_platform.catalog.locations import region_of
         from training_platform.config.first_files import FirstPool, first_capacity, first_zone, offered_zones
@@ -128,7 +128,7 @@ class Answers:
     ) -> list[FirstPool]:
         """Return the pools with their sizes: numbers of VMs for GPU pools, topologies and slices for TPU pools.
 
-        Each flag is given once for all pools of its kind, or once for each pool.
+        Each flag is given once for all pools of that kind, or once for each of them.
         """
         from dataclasses import replace
 
@@ -161,7 +161,7 @@ class Answers:
         return sized_pools
 
     def end(self) -> None:
-        """Exit with a line for each missing or wrong flag, if there are any."""
+        """Exit and print a line for each missing or wrong flag, if there are any."""
         if self.wrong:
             for sentence in dict.fromkeys(self.wrong):
                 say_folded(sentence, err=True)

@@ -112,7 +112,7 @@ def _heading(sheet: Sheet) -> str:
 
 
 def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
-    """Return the sorting key of a row: kinds in their order, and names by their letters and numbers."""
+    """Return the sorting key of a row: by kind, and then by name, in which numbers are compared as numbers."""
     from training_platform.catalog.fact_sheets import KINDS
 
     name: list[str | int] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", sheet.name)]
@@ -121,7 +121,7 @@ def _place(sheet: Sheet) -> tuple[int, int, list[str | int]]:
 
 
 def _list_unverified() -> None:
-    """Print each unverified fact with its rows, and a way to verify it."""
+    """Print each unverified fact, with the rows that have it and how to verify it."""
     from training_platform.catalog.fact_sheets import decision, in_code, undecided
 
     rows = [(kind, field, names, decision(kind, field)) for (kind, field), names in sorted(undecided().items())]
@@ -133,14 +133,14 @@ def _list_unverified() -> None:
 
 
 def sheets_of(name: str) -> list[Sheet]:
-    """Return the sheets with a name, or none if the catalogue does not contain it."""
+    """Return the fact sheets with a name; empty if the catalogue does not contain the name."""
     from training_platform.catalog.fact_sheets import sheets
 
     return [sheet for sheet in sheets() if sheet.name == name]
 
 
 def print_sheets(shown: Iterable[Sheet], output_format: Format, *, verbose: bool = False) -> None:
-    """Print sheets. Text output contains only the row's own facts, unless ``verbose``."""
+    """Print fact sheets. As text, print only facts of the row itself, unless ``verbose``."""
     if output_format == "json":
         print_json(
             [
@@ -182,7 +182,7 @@ def _zones(sheet: Sheet) -> set[str]:
 
 
 def _is_telling(fact: Fact) -> bool:
-    """Return True if a fact has a value, is not a source, and is not already on the accelerator's own sheet."""
+    """Return True if a fact has a value, is not a source, and is not already on the sheet of the accelerator itself."""
     of_other = fact.field.startswith("accelerator.") and not fact.field.startswith(_OF_ACCELERATOR)
     return fact.value not in (None, [], False) and not fact.field.endswith(".source") and not of_other
 

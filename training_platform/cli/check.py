@@ -134,7 +134,7 @@ def _printed(formats: Sequence[str]) -> list[str]:
 
 
 def _files(outputs: Sequence[str]) -> dict[Path, str]:
-    """Return the format of each output file."""
+    """Return the output files, each with its format."""
     from training_platform.catalog.nearest import find_nearest
 
     files: dict[Path, str] = {}

@@ -33,7 +33,7 @@ _PLACE = re.compile(r"(?P<file>.+\.(?:ya?ml|py)):(?P<line>\d{1,9})(?::\d+)?")
 
 
 def _subjects() -> list[str]:
-    """Return the rules, and the names in the catalogue."""
+    """Return what shells can complete: the rules, and the names in the catalogue."""
     from training_platform.catalog.fact_sheets import sheets
     from training_platform.checks.every_rule import every_rule
 
@@ -103,7 +103,7 @@ def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[t
 
 
 def _quotas(name: str) -> list[Quota]:
-    """Return the quotas with a name. It may be the catalogue's name, or an id, shortened as in reports."""
+    """Return the quotas that have a name: the catalogue's, or the quota id, which may be shortened as in reports."""
     from training_platform.catalog import loader
     from training_platform.quota.charges import short_quota_id
 
@@ -117,7 +117,8 @@ def _print_rules(
 ) -> None:
     """Print rules, each with its finding if there is one.
 
-    ``aside`` maps the ids of exempt or known findings to the reason.
+    ``aside`` contains, for each exempt or known finding, the reason why it does not count, keyed by the object's
+    ``id``.
     """
     from training_platform.rules.descriptions import acknowledgement, exemption
     from training_platform.rules.exemptions import LOSSES

@@ -269,7 +269,7 @@ def _say_pools(workspace: Workspace, home: str, only: str | None = None) -> str:
 
 
 def _say_next(workspace: Workspace, home: str) -> None:
-    """Print the next commands. `quota init` is one of them only for a project without recorded limits."""
+    """Print the next commands, including `quota init` only for a project without recorded limits."""
     from training_platform.quota.snapshot import FOLDER
 
     section = workspace.stacks[home].environment
@@ -278,7 +278,7 @@ def _say_next(workspace: Workspace, home: str) -> None:
 
 
 def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence[str]) -> Amounts:
-    """Return a new team's GPUs or chips, from flags, or all that no other team has."""
+    """Return how many GPUs or chips a new team gets: as given by flags, or all that no other team has."""
     from training_platform.config.lent_quota import unpromised
 
     section = workspace.stacks[home].environment
@@ -301,7 +301,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         return cluster, flavor, fitting(cluster, flavor, whole(amount))
 
     def fitting(cluster: str, flavor: str, amount: int) -> int:
-        """Return the amount if it consists of whole VMs or slices and no other team has it. Raises ValueError."""
+        """Return an amount if it consists of whole VMs or slices that no other team has. Raises ValueError."""
         row = rows[f"{cluster}/{flavor}"]
         size = row.chips_per_slice
         available = unpromised_chips.get(cluster, {}).get(flavor, 0)

@@ -37,12 +37,12 @@ _PARTS = part_commands()
 
 
 class App(Commands):
-    """The core commands, followed by the commands of parts."""
+    """A group that lists the core commands, followed by the commands of parts (optional extensions)."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name; an error names the groups that have a command of the name."""
+        """Return the command that the arguments name. The error for an unknown name suggests groups that have it."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand:
@@ -65,7 +65,8 @@ def app() -> None:
 def main() -> None:
     """Run the command. A signal ends it without output; an interrupt ends it with exit code 130, as shells expect.
 
-    A bug in this program ends it with exit code 2, could not check. Python's own exit code 1 would mean findings.
+    A bug in this program ends it with exit code 2, which means that something could not be checked. Python's own exit
+    code 1 would mean that there are findings.
     """
     gc.set_threshold(50_000)  # a plan has few cycles: by default, looking for them is 15% of a check of 1,000 pools
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # without it, pydantic reads all entry points

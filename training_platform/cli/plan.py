@@ -83,7 +83,7 @@ def _unknown(name: str, stacks: Sequence[str], resource_names: Sequence[str]) ->
 
 
 def _tree(document: PlanDocument) -> Iterator[str]:
-    """Yield a line for each component and resource, below its parent. Lines that are too long are folded."""
+    """Yield a line for each component and resource, below its parent. Lines that are too long are wrapped."""
     from training_platform.config.workspace import stack_file
 
     children: dict[tuple[str, str] | None, list[ResourceDocument]] = {}
@@ -125,7 +125,7 @@ def _details(document: PlanDocument) -> Iterator[str]:
 
 
 def _readable(value: Any) -> Any:
-    """Return a value in a form for people: secrets without their digest, type and name as one string."""
+    """Return a value in a form for people: secrets have no digest, and a type with a name becomes one string."""
     from training_platform.config.reading.secrets import HIDDEN
 
     if isinstance(value, dict):

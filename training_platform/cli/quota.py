@@ -137,7 +137,7 @@ def init(today: str | None, root: Path | None) -> None:
 
 
 def _placeholders(overview: Overview, of_jobs: Mapping[QuotaKey, float], folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield file and text for each snapshot that is missing, and for each placeholder below the current demand."""
+    """Yield file and text of a placeholder for each missing snapshot, and for each placeholder below present needs."""
     from training_platform.quota.snapshot import placeholder_text, unmarked
 
     for ledger in overview.ledgers:
@@ -204,7 +204,7 @@ def pull(projects: tuple[str, ...], dry_run: bool, endpoint: str | None, today: 
 
 
 def overview_of(root: Path | None, today: str | None) -> Overview:
-    """Return the ledgers of limits and of capacity for a repository."""
+    """Return what the stacks of a repository use of each limit and of each cluster's capacity."""
     from training_platform.config.reading.clock import today as clock
     from training_platform.quota.overview import read_overview
 
@@ -226,7 +226,7 @@ def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
 
 
 def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
-    """Return a snapshot's text, or None if it does not exist. Exits if it is unreadable."""
+    """Return the text of a project's snapshot, or None if it does not exist. Exits if it is unreadable."""
     from training_platform.quota.snapshot import FOLDER
 
     file = f"{FOLDER}/{project}.yaml"
@@ -252,7 +252,7 @@ def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
 
 
 def say_not_counted(overview: Overview) -> None:
-    """Print the gaps of an overview on standard error."""
+    """Print on standard error what an overview does not contain."""
     for sentence in overview.not_counted:
         say(f"training-platform: not counted: {sentence}", err=True)
 

@@ -1,4 +1,4 @@
-"""Code that commands share: options, the search for the repository, extras, and messages."""
+"""Code that commands share: options, the search for the repository, extras (optional dependencies), and messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXTRAS: Final = {
     "verify": ("googleapiclient", "kubernetes", "requests"),
     "sandbox": ("pulumi", "pulumi_gcp", "pulumi_kubernetes", "googleapiclient", "httpx", "starlette", "uvicorn"),
 }
-"""The modules that each extra installs. ``quota pull`` checks the extra ``quota`` itself."""
+"""The modules that each extra (a set of optional dependencies) installs. ``quota pull`` checks ``quota`` itself."""
 PATH = click.Path(path_type=Path)
 Format = Literal["text", "json"]
 Command = Callable[..., None]
@@ -44,7 +44,7 @@ LateCommand = Callable[[], click.Command]
 class LateCommands(UserDict[str, Any]):
     """Commands, keyed by name in the order of the help. Each is imported when it runs.
 
-    Importing all of them would take a sixth of the time that it takes to render a job.
+    Importing all of them would take a sixth as long as rendering a job.
     """
 
     def __init__(self, commands: Mapping[str, LateCommand]) -> None:
@@ -60,7 +60,7 @@ class LateCommands(UserDict[str, Any]):
 
 
 def commands_of(package: str, names: Mapping[str, str]) -> dict[str, LateCommand]:
-    """Return commands keyed by name. ``names`` gives each one as ``module:attribute`` in the package."""
+    """Return commands keyed by name. ``names`` gives the place of each in the package, as ``module:attribute``."""
     return {name: partial(resolve_name, f"{package}.{attribute}") for name, attribute in names.items()}
 
 
@@ -102,14 +102,14 @@ class Commands(click.Group):
 
 
 def _check_local_cloud(_ctx: click.Context, _param: click.Parameter, address: str | None) -> str | None:
-    """Return the address of a local cloud. Any other server is rejected, since it would receive the credentials."""
+    """Return the address of a local cloud. Any other server is rejected, since it would receive credentials."""
     if address is not None and not _ON_THIS_MACHINE.fullmatch(address):
         fail(f"--local-cloud {address!r} is not a server on this machine: write http://127.0.0.1:PORT.")
     return address
 
 
 def stacked(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return one decorator that applies several, so that their options are listed in this order."""
+    """Return one decorator that applies several. Help lists their options in this order."""
     return lambda command: reduce(lambda function, decorator: decorator(function), reversed(decorators), command)
 
 
@@ -128,7 +128,7 @@ local_cloud_option = click.option(
 
 
 def instead(option: str, sentence: str) -> Callable[[Command], Command]:
-    """Return a hidden option that other tools have. It ends the command, and says what to use instead."""
+    """Return a hidden option that exists in other tools. It ends the command, and says what to use instead."""
 
     def refuse(_ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
         if is_set:
@@ -215,7 +215,7 @@ complete_jobs = completion(_job_files)
 
 
 def fail(message: str, *, code: int = 2) -> NoReturn:
-    """Exit with a one-sentence message on standard error. Exit code 2 means could not check, or wrong usage."""
+    """Exit with a one-sentence message on standard error. Code 2 means a failed check or wrong usage."""
     say_folded(f"training-platform: {message}", err=True)
     sys.exit(code)
 
@@ -250,14 +250,14 @@ def folded(text: str, width: int) -> str:
 
 
 def line_width() -> int:
-    """Return the width of the terminal, or COLUMNS. For a pipe, return a width larger than any line."""
+    """Return the width of the terminal, or COLUMNS. For a pipe, return a width greater than that of any line."""
     return shutil.get_terminal_size((10_000, 0)).columns
 
 
 def say_beside(head: str, text: str) -> None:
-    """Print text to the right of a head, wrapped to the width of the terminal.
+    """Print text to the right of ``head``, wrapped to the width of the terminal.
 
-    If there is too little space at the right, the text is printed below the head. Lines are not wrapped for a pipe.
+    If there is too little space on the right, the text is printed below ``head``. Lines are not wrapped for a pipe.
     """
     width = line_width()
     room = width - len(head)

@@ -116,7 +116,7 @@ def _pinned(image: str, digest: str) -> str:
 
 
 def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]:
-    """Return user, name, position, repository and version of each chart in the catalogue and in environments."""
+    """Return each chart of the catalogue and of environments: who uses it, its name, chart, repository and version."""
     from training_platform.catalog import CHARTS
 
     charts = {name: [("catalogue", name, row.chart, row.repository, row.version)] for name, row in CHARTS.items()}
@@ -132,7 +132,7 @@ def _charts(workspace: Workspace) -> list[tuple[str, str, str, str | None, str]]
 
 
 def _row(client: Registries, chart: str, repo: str | None, version: str) -> dict[str, str | None]:
-    """Return the newest release of the same minor version, and the newest of all, if newer. Raises ApiError."""
+    """Return the newest release of the same minor version and the newest of all, each if newer. Raises ApiError."""
     from training_platform.clients.failures import ApiError
     from training_platform.clients.registries import parse
 

@@ -95,7 +95,7 @@ def _refuse_half_of(*, environment: str | None, base: str | None, retired: bool,
 
 
 def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
-    """Return the stacks whose retirement date has come, teams first."""
+    """Return the stacks whose retirement date has arrived, the teams' stacks first."""
     ended = []
     for name in names:
         end = workspace.stacks[name].retired
@@ -105,7 +105,7 @@ def _ended(names: list[str], workspace: Workspace, day: date) -> list[str]:
 
 
 def _kept(stack: Stack) -> list[str]:
-    """Return a line for each section that a retired stack keeps, with the name of whoever pays for it."""
+    """Return a line for each section that a retired stack keeps, with who pays for it."""
     end = stack.retired
     return [f"{stack.name} keeps {section}; {end.paid_by} pays" for section in end.keeps] if end else []
 

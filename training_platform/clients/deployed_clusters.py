@@ -1,4 +1,4 @@
-"""The clusters of a deployed stack, found in its state: warnings, and objects of Kueue that no stack has."""
+"""Finds the clusters of a deployed stack in its state, warnings in them, and Kueue objects that belong to no stack."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def deployed_clusters(resources: Iterable[Mapping[str, Any]]) -> Iterator[Cluste
 def objects_without_stack(api: ClusterApi, resources: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the kind and id of each Kueue object in a cluster that is not in the state of any stack.
 
-    ``resources`` are the resources of the stacks' states.
+    ``resources`` are the resources in the states of all stacks.
 
-    When Kueue is uninstalled, its controller is deleted first. The uninstallation then waits forever for each object
+    When Kueue is uninstalled, its controller is deleted first. The uninstallation would then wait forever for an object
     with a finalizer. Raises ClusterError.
     """
     owned = {

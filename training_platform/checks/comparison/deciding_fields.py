@@ -116,7 +116,7 @@ class DecidingFields:
         return cause_of(*likely[0]) if likely else None
 
     def _candidates(self, new: Stack, old: Stack | None, section: Path) -> list[ChangedField]:
-        """Return the changed fields that can cause a change: in its section, then its file, then its environment."""
+        """Return the changed fields that can cause a change, first those in its section, then file, environment."""
         fields: dict[tuple[str, Path], ChangedField] = {}
         for stack, was, path in self._homes(new, old, section):
             for change in self.changed(stack, was, path):
@@ -137,7 +137,7 @@ class DecidingFields:
             yield home, old_home, ()
 
     def changed(self, new: Stack, old: Stack, section: Path = ()) -> list[FieldChange]:
-        """Return the changed fields of a file below a section. A large change has many resources, so this is cached."""
+        """Return the changed fields below a section of a file; cached, since a change affects many resources."""
         key = (new.name, section)
         if key not in self._differences:
             self._differences[key] = list(changed_fields(new, old, section))

@@ -137,7 +137,7 @@ def kind_name(resource_type: str) -> str:
 
 @cache
 def type_rank(resource_type: str) -> int:
-    """Return the rank of a type in the table, the most serious first. A missing type ranks before all others."""
+    """Return a type's position in the table, the most serious first. A missing type comes before all others."""
     names = enumerate(effect_table().types)
     return next((rank for rank, name in names if _pattern(name).fullmatch(resource_type)), -1)
 

@@ -24,7 +24,7 @@ PROTECTION_LEFT_OFF = declare(
 
 
 def left_off(comparison: Comparison, head: Workspace) -> Iterator[Draft]:
-    """Yield a finding for each protection that was lifted before this change and need not be lifted for it."""
+    """Yield a finding for each protection that was lifted before this change and need not be lifted for this change."""
     for change in comparison.stacks:
         new = change.head
         old = change.base

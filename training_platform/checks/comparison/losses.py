@@ -43,7 +43,7 @@ _RETIRE = "mark the stack as retired, so that the pipeline destroys it: docs/lif
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class LostSubject:
-    """What a change affects, sorted by rank. Reports join subjects of the same name and add their number and size."""
+    """A thing that a change affects, such as a bucket. Reports list those of the same name once, with their number."""
 
     rank: int = 0
     kind: str = ""
@@ -151,7 +151,7 @@ class LossFinder:
         effect: Effect,
         changed: InputChange | None,
     ) -> Loss:
-        """Return a loss of a resource. If a team only follows a removal in the environment, that is its cause."""
+        """Return the loss of a resource. If a team only follows a removal in its environment, that is the cause."""
         if change.kind == "added" and effect.kind == "grants":
             causes = (Cause(stack=change.name, after=AcknowledgedValue("added")),)
         own_cause = None
@@ -192,7 +192,7 @@ class LossFinder:
         return self._removal_of_flavor(str(section[1]), flavor, home, old_home) if flavor else None
 
     def _removed_part(self, team: Team, section: Path, home: Stack, old_home: Stack) -> Path:
-        """Return the path of the removed part of the environment that a section of a team's file needs, or ()."""
+        """Return the path of the section of the environment that a team's section needs and that is removed, or ()."""
         environment = home.environment
         former = old_home.environment
         if environment is None or former is None or len(section) < 2:

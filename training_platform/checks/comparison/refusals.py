@@ -165,9 +165,9 @@ PLACED_FLAVOR = declare(
 
 
 def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Yield a finding for each flavor that is kept but changes inputs that are immutable once it has a topology.
+    """Yield a finding for each flavor that remains but changes inputs, although its topology makes them immutable.
 
-    Replacing the object is no solution: its finalizer blocks the deletion as long as a queue names it, and the queues
+    Replacing the object is not possible: its finalizer blocks the deletion as long as a queue names it, and the queues
     are in the stacks of teams. Source: Kueue 0.19.2, CEL rules of the CRD of ResourceFlavor, read 2026-11-22 and seen
     on an API server.
     """
@@ -199,7 +199,7 @@ def placed_flavors(head: Workspace, base: Workspace) -> Iterator[Draft]:
 
 
 def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return the immutable inputs that differ between two specs of a ResourceFlavor, if the first has a topology."""
+    """Return the inputs in which two specs of a ResourceFlavor differ although the first one's topology fixes them."""
     if before.get("topologyName") is None:
         return []
     return [field for field in _FIXED if before.get(field) != after.get(field)]
@@ -261,7 +261,7 @@ FILESTORE_GROWTH = declare(
 
 
 def kept_instances(head: Workspace, base: Workspace) -> Iterator[Draft]:
-    """Yield a finding for each instance that is kept but changes its range, or its capacity in a refused way.
+    """Yield a finding for each file system that remains but changes its IP range, or its capacity in a refused way.
 
     Source: Filestore docs, service tiers, read 2026-04-10; Filestore CSI driver 2edb466, controller.go; Managed Lustre
     docs, increase the capacity, read 2026-11-22.

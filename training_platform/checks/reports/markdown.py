@@ -73,7 +73,7 @@ def _main(report: Report, links: str) -> Iterator[str]:
 
 
 def _more_about(finding: Finding, report: Report) -> str:
-    """Return the command that explains a finding; for a loss also the entry that acknowledges it."""
+    """Return the command that explains a finding. For a loss, also return the entry that acknowledges it."""
     if report.comparison is None or finding.rule not in EFFECT_OF_RULE or finding.position is None:
         return more_about(finding)
     return f"To acknowledge it: training-platform explain {_label(finding)} --base {report.comparison.ref}"
@@ -102,7 +102,7 @@ def _groups(report: Report) -> tuple[list[_Group], list[_Group]]:
 
 
 def _findings(groups: Sequence[_Group], links: str) -> str:
-    """Return a list of findings. A table would break line numbers on a narrow screen."""
+    """Return a list of findings. In a table, line numbers would be broken on a narrow screen."""
     items: list[str] = []
     length = 0
     for finding, more in groups:
@@ -147,7 +147,7 @@ def _quotas(report: Report) -> str:
 
 
 def _folded(report: Report, links: str) -> Iterator[tuple[str, str]]:
-    """Yield the collapsed sections: the differences of a change, or the content of a whole check."""
+    """Yield the collapsed sections: what a change makes different, or the content of a whole check."""
     if report.comparison:
         _, other_findings = _groups(report)
         if other_findings:

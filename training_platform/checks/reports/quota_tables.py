@@ -1,4 +1,4 @@
-"""``quota show`` and ``quota plan`` as text, Markdown and JSON: the holders of every limit, and the needed requests."""
+"""``quota show`` and ``quota plan`` as text, Markdown and JSON: who uses each limit, and which limits to request."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def quota_console() -> Console:
 
 
 class GroupedLimit(NamedTuple):
-    """A limit in a group. ``where`` is its location within the group; ``part`` is the amount that the group uses."""
+    """A limit in a group. ``where`` is its location within the group; ``part`` is how much of it the group uses."""
 
     where: str
     line: Line
@@ -126,7 +126,7 @@ def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
 
 
 def _capacity_sections(overview: Overview) -> Iterator[ReportSection]:
-    """Yield the flavors of each cluster, with the amounts promised to teams and the amount that is left."""
+    """Yield the flavors of each cluster, with the amounts promised to teams and what is left."""
     lines: dict[str, list[CapacityLine]] = defaultdict(list)
     for line in overview.capacity:
         lines[f"{line.environment} {line.cluster}"].append(line)
@@ -156,7 +156,7 @@ def _capacity_rows(line: CapacityLine, overview: Overview) -> Iterator[ReportRow
 
 
 def print_overview(overview: Overview, by: By, console: Console) -> None:
-    """Print the holders of every limit, then those of every flavor, then what the snapshots do not contain."""
+    """Print who uses each limit, then who uses each flavor, then what the snapshots of limits do not contain."""
     sections = [replace(section, title=f"{by} {section.title}") for section in _limit_sections(overview, by)]
     sections += _capacity_sections(overview)
     if overview.files:
@@ -170,7 +170,7 @@ def print_overview(overview: Overview, by: By, console: Console) -> None:
 
 
 def print_plans(plans: Iterable[ProjectRequests], console: Console) -> None:
-    """Print the requests that each project needs, the alternatives, and the lines to add to the stack file."""
+    """Print the requests that each project needs, alternatives to them, and the lines to add to the stack file."""
     for plan in plans:
         console.print(Group(*_plan_text(plan)), Text(), crop=False)  # lines to paste are not folded
 
@@ -225,7 +225,7 @@ def plan_summary(plan: ProjectRequests) -> str:
 
 
 def overview_markdown(overview: Overview, by: By) -> str:
-    """Return the ledgers of quotas and of capacity as tables."""
+    """Return as tables how much of each quota and of each cluster's capacity is used."""
     parts = []
     for section in _limit_sections(overview, by):
         note = f", {section.unit}" if section.unit else ""
@@ -303,7 +303,7 @@ def overview_json(overview: Overview, by: By) -> str:
 
 
 def plans_json(plans: Iterable[ProjectRequests]) -> str:
-    """Return the requests that each project needs; ``file`` is the stack file to add the requests to."""
+    """Return the requests that each project needs; ``file`` is the stack file to which to add the requests."""
     document = {
         "version": FORMAT_VERSION,
         "projects": [

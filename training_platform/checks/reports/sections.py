@@ -1,7 +1,7 @@
 """Sections of a report: a title, columns and rows of strings, which each format renders in its own way.
 
 To add a section, write a function here and a row in ``SECTIONS``: text, Markdown, HTML and JSON then contain it. A
-format that presents a section differently (a bar, a tree, a document with stable keys) refers to it by name.
+format that presents a section in another way (as bars, as a tree, with stable JSON keys) refers to it by name.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def quotas(report: Report) -> Iterator[ReportSection]:
 
 
 def capacity(report: Report) -> Iterator[ReportSection]:
-    """Yield the promised amounts of each flavor."""
+    """Yield how much of each flavor is promised, and to whom."""
     if report.capacity:
         rows = []
         for line in report.capacity:
@@ -76,7 +76,7 @@ def capacity(report: Report) -> Iterator[ReportSection]:
 
 
 def file_section(lines: Iterable[FileLine]) -> ReportSection:
-    """Return the promised amounts of Filestore instances and the size to which each instance can grow."""
+    """Return how much of each Filestore instance is promised, and the size to which the instance can grow."""
     return ReportSection(
         title="file capacity",
         note="GiB, and MiB/s as estimated in the Filestore documentation on performance, read 2026-11-22",
@@ -138,7 +138,7 @@ SECTIONS: Mapping[str, Callable[[Report], Iterator[ReportSection]]] = {
 
 
 def full_quotas(report: Report, *, requested: bool) -> list[tuple[str, Line]]:
-    """Return the quotas that are nearly full, each with its project; with ``requested`` also quotas with requests."""
+    """Return the quotas that are nearly full, each with its project; if ``requested``, also quotas with requests."""
     return [
         (ledger.project, line)
         for ledger in report.ledgers
@@ -148,7 +148,7 @@ def full_quotas(report: Report, *, requested: bool) -> list[tuple[str, Line]]:
 
 
 def parts(stack: StackReport) -> ReportSection:
-    """Return the parts of a stack, each with the number of its resources of each kind."""
+    """Return the top-level parts of a stack, each with the number of its resources of each kind."""
     rows = []
     for branch in stack.branches:
         kinds = (kind if count == 1 else f"{count} {kind}" for kind, count in sorted(branch.kinds.items()))
@@ -158,10 +158,10 @@ def parts(stack: StackReport) -> ReportSection:
 
 
 def amounts(comparison: Comparison, *, max_quotas: int | None = None) -> list[ReportSection]:
-    """Return the differences of a change in quotas, capacity, accelerators and cost, without empty sections.
+    """Return how a change affects quotas, capacity, accelerators and cost, without empty sections.
 
-    If more than ``max_quotas`` quotas differ, a note gives the number of quotas whose use decreases and of quotas whose
-    use is unknown on one side.
+    If more than ``max_quotas`` quotas differ, those that are used less and those whose use is unknown on one side are
+    only counted, in a note.
     """
     quotas = comparison.quotas
     notes = []
@@ -262,7 +262,7 @@ def change_summary(comparison: Comparison) -> str:
 
 
 def _cost_change(comparison: Comparison) -> str:
-    """Return the change in hourly cost with all node pools scaled up; empty without a difference.
+    """Return the change in hourly cost with all node pools scaled up; empty if the cost stays the same.
 
     The difference is unknown if the number of VMs without a price changes.
     """
@@ -289,7 +289,7 @@ def stack_title(stack: StackChange) -> str:
 
 
 def effects(comparison: Comparison) -> Iterator[ReportSection]:
-    """Yield the effects of a change, the most serious first; a note gives the number of changes that affect nobody."""
+    """Yield the effects of a change, the most serious first. A note counts the changes that affect nobody."""
     rows = [
         ReportRow(
             (HEADLINES[row.kind], listed(row.subjects, _MOST_SUBJECTS), _line(act), _state(act, row)),
@@ -347,12 +347,12 @@ def _inputs(comparison: Comparison) -> Iterator[InputChange]:
 
 
 def is_felt(resource: ResourceChange) -> bool:
-    """Return True if the change affects or may affect somebody; an upgrade or an unknown effect may."""
+    """Return True if the change affects somebody, or may do so because it is an upgrade or its effect is unknown."""
     return resource.kind == "added" or resource.is_upgrade or resource.effects[0].kind != "none"
 
 
 def unfelt(stack: StackChange) -> str:
-    """Return the number of changed resources of each kind that affect nobody; empty if there are none."""
+    """Return how many changed resources of each kind affect nobody; empty if there are none."""
     kinds = Counter(kind_of(resource.type) for resource in stack.resources if not is_felt(resource))
     if not kinds:
         return ""
@@ -361,9 +361,9 @@ def unfelt(stack: StackChange) -> str:
 
 
 def resource_rows(stack: StackChange, *, felt: bool = False) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the kind of change, the resource and its inputs, the most serious first.
+    """Yield, for each changed resource, the kind of change, the resource and its inputs, the most serious first.
 
-    With ``felt``, only resources whose change affects or may affect somebody.
+    If ``felt``, yield only resources whose change affects or may affect somebody.
     """
     for resource in sorted(stack.resources, key=_gravity):
         if felt and not is_felt(resource):
@@ -407,7 +407,7 @@ def _value(value: Any) -> str:
 
 
 def quota_row(line: Line) -> ReportRow:
-    """Return the cells of a quota: location, name with unit, need, limit with request, headroom, holders."""
+    """Return a row about a quota: location, name with unit, need, limit with request, headroom, and who uses it."""
     name = f"{quota_name(line.key)} ({line.unit})"
     cells = (location(line.key), name, shown(line.used), limit_and_request(line), headroom(line), held_by(line))
     return ReportRow(cells, fullness(line))
@@ -438,25 +438,25 @@ def limit(line: Line) -> str:
 
 
 def limit_and_request(line: Line) -> str:
-    """Return a limit, followed by a larger requested limit that is not granted yet."""
+    """Return a limit, followed by the requested limit if a larger one is requested and not yet granted."""
     pending = line.open_request
     return limit(line) + ("" if pending is None else f" ({shown(pending)} requested)")
 
 
 def headroom(line: Line) -> str:
-    """Return the headroom of a limit as reports show it."""
+    """Return how much of a limit is left, as reports show it."""
     return "?" if line.headroom is None else shown(line.headroom)
 
 
 def held_by(line: Line, max_holders: int = 3) -> str:
-    """Return the largest holders of a line with their amounts."""
+    """Return the stacks that use the most of a limit, with their amounts."""
     holders = [f"{held.holder.stack}/{held.holder.label} {shown(held.amount)}" for held in line.holders[:max_holders]]
     omitted_count = len(line.holders) - len(holders)
     return ", ".join(holders) + (f" and {omitted_count} more" if omitted_count > 0 else "")
 
 
 def taken(ledger: ProjectLedger) -> str:
-    """Return the day on which a project's limits were read."""
+    """Return a phrase with the day on which a project's limits were read."""
     if ledger.snapshot is None:
         return "no snapshot of its limits"
     return f"limits of {ledger.taken}" if ledger.taken else "limits not known yet"
@@ -471,7 +471,7 @@ def file_throughput(line: FileLine) -> str | None:
 
 
 def shares_of(line: CapacityLine | FileLine) -> str:
-    """Return the teams with parts of a flavor or an instance; for a flavor also the amount that is left."""
+    """Return the teams that have a share of a flavor or an instance; for a flavor, also the amount that is left."""
     shares = [f"{share.holder.label} {shown(share.amount)}" for share in line.shares]
     if isinstance(line, CapacityLine) and line.unpromised:
         shares.append(f"{unpromised_label(line)} {line.unpromised:,}")
@@ -479,5 +479,5 @@ def shares_of(line: CapacityLine | FileLine) -> str:
 
 
 def unpromised_label(line: CapacityLine) -> str:
-    """Return the label for whole slices that are promised to no team."""
+    """Return the label for capacity that is promised to no team: whether it is idle or lent to all."""
     return "lent to all" if line.lends else "idle"

@@ -18,9 +18,9 @@ class ReportRow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportSection:
-    """A table. The title of a column of numbers begins with ``>``.
+    """A table. If a column contains numbers, its title begins with ``>``.
 
-    - ``subject`` is the column that identifies what a row is about. If ``grouped``, the text format leaves out
+    - ``subject`` is the column that says what a row is about. If ``grouped``, the text format leaves out
       cells before it that repeat the row above.
     - ``stressed`` is the column that Markdown sets in bold if a row is over its limit.
     - ``noted`` says that the last column is a sentence or a list.

@@ -24,16 +24,16 @@ _GAP = 2  # columns between two cells
 
 
 class PrintableConsole(Console):
-    """A console that prints only printable characters, whatever files contain, and still uses its own colours."""
+    """A console that prints only printable characters, whatever files contain, but does use its own colours."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the rendered segments with only printable text; layout may have split strings anywhere."""
+        """Yield the rendered segments without unprintable text. The layout may have split strings anywhere."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
 def plain_width(otherwise: int) -> int:
-    """Return the width of text outside a terminal: the environment variable COLUMNS, or ``otherwise``."""
+    """Return the width for text that is not printed on a terminal: the variable COLUMNS, or ``otherwise``."""
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isascii() and columns.isdecimal() and int(columns) else otherwise
 
@@ -53,7 +53,7 @@ def section_lines(section: ReportSection, width: int) -> str:
 
 
 def heading(title: Text, width: int) -> RenderableType:
-    """Return a title in a horizontal rule, or without a rule if that would truncate the title."""
+    """Return a title in a horizontal rule, or without the rule if the title would be truncated."""
     return Rule(title, align="left", style="dim") if title.cell_len + 3 <= width else title
 
 
@@ -110,7 +110,7 @@ def fitting_table(
 
 
 def _undropped(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, drop: Sequence[str]) -> list[int]:
-    """Return the columns that remain after those named in ``drop`` are left out until the others fit."""
+    """Return the columns that remain. Those named in ``drop`` are left out, in order, until the others fit."""
     widths = _widths(columns, rows)
     shown = list(range(len(columns)))
     for name in drop:
@@ -121,12 +121,12 @@ def _undropped(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: in
 
 
 def _with_line_above(row: Sequence[Text], columns: Sequence[int], subject: int) -> Text:
-    """Return a row's subject below a line that contains the cells of some columns."""
+    """Return a row's subject (what it is about) below a line with the cells of some columns."""
     return Text("\n").join((Text(" ").join(row[column] for column in columns), row[subject]))
 
 
 def _folded(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, subject: int | None) -> Sequence[int]:
-    """Return column widths that fit: columns are wrapped between words and, if that is not enough, within words."""
+    """Return column widths that fit. Columns are wrapped between words or, if that is not enough, within words."""
     widths = _widths(columns, rows)
     words = _widths(columns, rows, str.split)
     excess = _total(widths) - width
@@ -156,7 +156,7 @@ def noted_table(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: i
 def _widths(
     columns: Sequence[str], rows: Sequence[Sequence[Text]], split: Callable[[str], Sequence[str]] = str.splitlines
 ) -> list[int]:
-    """Return the width of the longest part of each column; a part is a line or a word."""
+    """Return the width of the longest piece in each column; ``split`` divides cells into lines or words."""
     cells = ((title.removeprefix(">"), *(row[column].plain for row in rows)) for column, title in enumerate(columns))
     return [max(cell_len(part) for cell in column for part in (split(cell) or [""])) for column in cells]
 
@@ -167,7 +167,7 @@ def _total(wide: Iterable[int]) -> int:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], widths: Sequence[int | None]) -> Table:
-    """Return a table with these column widths; columns without one share the remaining width."""
+    """Return a table with these column widths; columns whose width is None share the remaining width."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, _GAP, 0, 0))
     for title, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if title.startswith(">") else "left"

@@ -227,8 +227,8 @@ def _capacity(report: Report, width: int) -> Iterator[RenderableType]:
 def _changes(comparison: Comparison, width: int, *, fold: bool) -> Iterator[RenderableType]:
     """Yield the effects, each stack with the changes of its resources, and the amounts that differ.
 
-    With ``fold``, resources are only counted by kind if their stack is new or removed as a whole, or if their change
-    affects nobody. If many quotas differ, those whose use decreases are also only counted.
+    If ``fold``, resources are only counted by kind if their whole stack is added or removed, or if their change affects
+    nobody. If many quotas differ, those that are used less are also only counted.
     """
     yield heading(Text(change_summary(comparison), style="bold"), width)
     if comparison.unknown:
@@ -274,7 +274,7 @@ def _resources(stack: StackChange, *, fold: bool) -> Iterator[RenderableType]:
 
 
 def _findings(report: Report, *, fold: bool) -> Iterator[Text]:
-    """Yield all findings; with ``fold``, a consequence is a line below its cause."""
+    """Yield all findings. If ``fold``, a consequence is only a line below its cause."""
     if fold:
         for finding, more in folded(report.all_findings()):
             yield finding_text(finding)

@@ -21,7 +21,7 @@ _MOST_NAMES = 2  # of those who lose something
 
 
 def conclusion(report: Report) -> Conclusion:
-    """Return the result of a check. Failures are counted separately, and consequences are not counted."""
+    """Return the conclusion of a check. Failures are counted separately, and consequences are not counted."""
     causes = [finding for finding, _ in folded(report.all_findings())]
     parts = of_severities(causes)
     if exempt := len(report.all_exempted()):
@@ -55,9 +55,9 @@ def conclusion(report: Report) -> Conclusion:
 def losses_headline(report: Report) -> str:
     """Return a summary of what a change takes from whom, the most serious kind of effect first.
 
-    It gives two names if there is one kind of effect. Otherwise it gives one name for the first kind and numbers for
-    the others. Withdrawn access is included: it is not a finding, but the result is not clean. Acknowledged losses are
-    marked.
+    If there is only one kind of effect, the summary names two affected things. Otherwise it names one for the first
+    kind, and gives numbers for the others. Withdrawn access is included: it is not a finding, but the result is not
+    clean. Acknowledged losses are marked.
     """
     acts = report.comparison.acts if report.comparison else ()
     told: dict[EffectKind, list[Consequence]] = {kind: [] for kind in (*LOSS_RULES, "revokes")}
@@ -88,7 +88,7 @@ class FindingPosition(NamedTuple):
 
 
 def place(finding: Finding) -> FindingPosition:
-    """Return the position of a finding: its own, or that of its stack's file, or the folder of all stacks."""
+    """Return the position of a finding: its own, or else its stack's file, or else the folder of all stacks."""
     file = finding.file or (stack_file(finding.stack) if finding.stack else "stacks")
     position = finding.position or Position(1, 1)
     return FindingPosition(file, line=position.line, column=position.column)
@@ -123,7 +123,7 @@ def price(cost: Cost) -> str:
 
 
 def price_note(cost: Cost, today: date) -> str:
-    """Return what a price is based on and what it does not include."""
+    """Return a note on what a price is based on and what it does not include."""
     parts = [f"oldest price read {cost.read}, without {', '.join(LEFT_OUT)}"] if cost.read else []
     if cost.is_example(today):
         parts.append(EXAMPLES)
