@@ -209,7 +209,7 @@ def whole(text: str) -> int:
 
 
 def environment_answer(answers: Answers, flag: str | None, workspace: Workspace, option: str = "--environment") -> str:
-    """Return the environment of a team, job or pool. The default is the only environment, if there is one."""
+    """Return the environment of a team, job or pool. If the repository has only one environment, it is the default."""
     names = [stack.name for stack in workspace.stacks.values() if stack.team is None]
     if not names:
         fail("No environment is declared. To write one: training-platform init environment NAME.")

@@ -124,7 +124,7 @@ def _agree(*, base: str | None, new_only: bool, write_baseline: bool, deployed: 
 
 
 def _printed(formats: Sequence[str]) -> list[str]:
-    """Return the formats for standard output without duplicates. A document format has to be the only one."""
+    """Return the formats for standard output, without duplicates. A format that is a document must be the only one."""
     printed = [name for name in FORMATS if name in formats]
     documents = [name for name in printed if not FORMATS[name].mixable]
     if len(printed) > 1 and documents:

@@ -74,7 +74,7 @@ def explain(subject: str, output_format: Format, base: str | None, root: Path | 
 
 
 def _findings_at(folder: Path, file: str, line: int, base: str | None) -> list[tuple[Finding, str]]:
-    """Return the findings at a line in the order of reports. If one is exempt or known, the reason is added."""
+    """Return the findings at a line, in the order of reports. If one is exempt or known, the reason is returned too."""
     from training_platform.checks import run
     from training_platform.checks.report import ordered
     from training_platform.checks.stacks import CheckOptions

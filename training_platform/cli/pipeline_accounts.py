@@ -26,7 +26,7 @@ _BRANCH = re.compile(r"[\w./-]+")
 
 
 def _check(form: re.Pattern[str], allowed: str) -> Callable[[click.Context, click.Parameter, str], str]:
-    """Return a callback that rejects values that do not match a pattern, since they become parts of shell commands."""
+    """Return a callback that rejects values that do not match a pattern. Values become parts of shell commands."""
 
     def check(_ctx: click.Context, parameter: click.Parameter, value: str) -> str:
         if not form.fullmatch(value):

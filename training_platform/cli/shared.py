@@ -227,7 +227,7 @@ def need(extra: Literal["adopt", "jobs", "sandbox", "verify"], command: str) -> 
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text that may contain names from files. Control characters are removed, so that a log cannot run them."""
+    """Print text that may contain names from files. Control characters are removed; a terminal would obey them."""
     click.echo(printable(text), err=err)
 
 

@@ -1,9 +1,9 @@
-"""A client of Google's REST APIs, based on google-auth's session. Failures are one sentence.
+"""A client of Google's REST APIs, based on google-auth's session. Error messages are one sentence.
 
 It uses application default credentials, as created by ``gcloud auth application-default login``. A local cloud gets no
-credentials. Instead, ``GOOGLE_OAUTH_ACCESS_TOKEN=as:user:ada@example.com`` names the member to act as, and
-``GOOGLE_CLOUD_QUOTA_PROJECT`` the quota project. The gcp provider reads the same variables. Dependencies are imported
-only when a command needs them.
+credentials. Instead, ``GOOGLE_OAUTH_ACCESS_TOKEN=as:user:ada@example.com`` names the member as whom to act, and
+``GOOGLE_CLOUD_QUOTA_PROJECT`` names the quota project. The gcp provider reads the same variables. Dependencies are
+imported only when a command needs them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LOCAL_CLOUD = re.compile(r"http://[^/]+/[a-z]+/v")  # a version of an API at an
 
 
 def local_endpoint(local_cloud: str | None, service: str) -> str | None:
-    """Return the address of a service in a local cloud, or None to use Google's own."""
+    """Return the address of a service in a local cloud, or None without a local cloud, to use Google's own address."""
     return f"{local_cloud.rstrip('/')}/{service}/" if local_cloud else None
 
 
@@ -56,12 +56,11 @@ class NoCredentialsError(GoogleError):
 
 
 class GoogleApi:
-    """One version of an API. Messages contain its ``title``, and ``where``, the project or location of the calls.
+    """Calls to one version of an API. Error messages contain its title, and the project or location (``where``).
 
     ``endpoint`` is for a local cloud, or for an API with another host. ``extra`` is the extra that installs
-    google-auth. Requests to a busy server are repeated. A POST is repeated only if all calls are ``read_only``, since
-    the first request may have created a job although its response was lost. ``account`` is a service account to
-    impersonate.
+    google-auth. Requests to a busy server are repeated, but a POST only if all calls are ``read_only``: the first
+    request may have created a job although its response was lost. ``account`` is a service account to impersonate.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class GoogleApi:
         return answer
 
     def pages(self, path: str, body: Json | None = None, **query: str | int) -> Iterator[Json]:
-        """Yield the pages of a list. The method is POST if there is a body, else GET. Raises GoogleError."""
+        """Yield the pages of a list. The method is POST if there is a body, otherwise GET. Raises GoogleError."""
         method = "GET" if body is None else "POST"
         while True:
             page = self.call(method, path, body, **query)
@@ -160,16 +159,16 @@ def local_identity() -> dict[str, str]:
 
 
 def _details(answer: Response) -> list[Json]:
-    """Return the readable details of an error, if any."""
+    """Return those details of an error that can be read, if any."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         return [detail for detail in answer.json()["error"].get("details", ()) if isinstance(detail, dict)]
     return []
 
 
 def access_token() -> str:
-    """Return an access token of the application default credentials. Raises GoogleError.
+    """Return an access token for the application default credentials. Raises GoogleError.
 
-    It is for servers that ``GoogleApi`` does not support.
+    Use it for servers that ``GoogleApi`` does not support.
     """
     auth = _auth()
     from google.auth.transport.requests import Request  # noqa: PLC0415 # the extra brings it

@@ -1,4 +1,4 @@
-"""Google services that commands for jobs use. ``endpoint`` is for a local cloud."""
+"""The Google services that commands for jobs use. ``endpoint`` is the address of a local cloud, if one is used."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class VertexJobs(GoogleApi):
         self.call("POST", f"{name}:cancel", {})
 
     def tensorboard(self, title: str) -> str:
-        """Return the full name of the TensorBoard with a display name. Raises GoogleError."""
+        """Return the full name of the TensorBoard that has this display name. Raises GoogleError."""
         listed = self.call("GET", f"{self.parent}/tensorboards", filter=f'displayName="{title}"')
         for board in listed.get("tensorboards") or ():
             if board.get("displayName") == title:
@@ -74,10 +74,10 @@ class PersistentResources(GoogleApi):
 
 
 class CloudLogging(GoogleApi):
-    """The log of a project, or one of its log views. It contains lines of containers and events of clusters."""
+    """The log of a project, or one of its log views. It contains the output of containers and events of clusters."""
 
     def __init__(self, source: str, endpoint: str | None = None) -> None:
-        """Read ``projects/{project}``, or a log view given by its full name."""
+        """Set the log to read: ``projects/{project}``, or a log view given by its full name."""
         self._source = source
         super().__init__("logging", "v2", endpoint, title="Cloud Logging", where=source, read_only=True)
 
@@ -98,7 +98,7 @@ class CloudLogging(GoogleApi):
 
 
 def prometheus(project: str, expr: str, time: datetime, endpoint: str | None = None) -> list[Json]:
-    """Return the result vector of a PromQL expression at a time, from managed Prometheus. Raises GoogleError."""
+    """Return the result of a PromQL query at a certain time, from managed Prometheus. Raises GoogleError."""
     api = GoogleApi("monitoring", "v1", endpoint, title="Cloud Monitoring", where=f"project {project}", read_only=True)
     path = f"projects/{project}/location/global/prometheus/api/v1/query"
     answer = api.call("POST", path, {"query": expr, "time": time.isoformat()})
@@ -109,7 +109,7 @@ def prometheus(project: str, expr: str, time: datetime, endpoint: str | None = N
 
 
 class CloudStorage(GoogleApi):
-    """Objects of Cloud Storage. Each is written only once."""
+    """Objects of Cloud Storage. An object is never overwritten."""
 
     def __init__(self, endpoint: str | None = None) -> None:
         super().__init__("storage", "upload/storage/v1", endpoint, title="Cloud Storage", where="its buckets")

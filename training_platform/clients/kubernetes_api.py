@@ -1,4 +1,4 @@
-"""A client of one cluster's API. Objects are plain dictionaries, and errors are one sentence.
+"""A client of one cluster's API. Objects are plain dictionaries, and error messages are one sentence.
 
 It uses the official ``kubernetes`` client (extra ``jobs``), which takes credentials from a kubeconfig as kubectl does.
 Dependencies are imported only when a command needs them.
@@ -31,7 +31,7 @@ class ClusterError(ApiError):
 
 
 class NoKubeconfigError(ClusterError):
-    """Raised if there is no kubeconfig, so that no cluster can be reached. ``reason`` names no cluster."""
+    """Raised if there is no kubeconfig, so that no cluster can be reached. ``reason`` does not name a cluster."""
 
     def __init__(self, reason: str, name: str, log_in: str) -> None:
         super().__init__(f"{reason} For cluster {name}: {log_in}")
@@ -71,7 +71,7 @@ class ClusterApi:
         self._headers = headers
 
     def as_member(self, group: str) -> ClusterApi:
-        """Return the same API with impersonation of a user who is only in one group."""
+        """Return the same API, but with requests that impersonate a user who is only in one group."""
         return ClusterApi(self._api, self.name, {"Impersonate-User": MEMBER, "Impersonate-Group": group})
 
     def create(self, kind: ApiKind, namespace: str, obj: Mapping[str, Any], *, dry_run: bool) -> Json:
@@ -85,7 +85,7 @@ class ClusterApi:
         return self._call("POST", _path(kind, namespace), query, obj)
 
     def run(self, namespace: str, pod: str, container: str) -> None:
-        """Request to run ``true`` in a container of a pod. ``container`` may be empty. Raises ClusterError."""
+        """Request that a container of a pod run ``true``. ``container`` may be empty. Raises ClusterError."""
         query = {"command": "true", "stdout": "true"}
         if container:
             query["container"] = container
@@ -96,7 +96,7 @@ class ClusterApi:
         return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
     def objects(self, kind: ApiKind, namespace: str, selector: str = "", *, fields: str = "") -> Iterator[Json]:
-        """Yield the objects of a namespace, page by page. An empty name means all namespaces. Raises ClusterError.
+        """Yield the objects in a namespace, page by page. If it is empty, all namespaces count. Raises ClusterError.
 
         ``selector`` is a label selector. ``fields`` is a field selector, such as ``involvedObject.name=a`` for events.
         """
@@ -129,8 +129,8 @@ class ClusterApi:
     def delete(self, kind: ApiKind, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete an object, then its dependents. Return False if it does not exist. Raises ClusterError.
 
-        With a ``uid``, the server refuses (409) to delete another object with the same name. If a request has a body,
-        the server reads the options from the body and not from the query.
+        If ``uid`` is given, the server refuses (409) to delete another object with the same name. If a request has a
+        body, the server reads the options from the body and not from the query.
         """
         options: Json = {"propagationPolicy": "Foreground"}
         path = f"{_path(kind, namespace)}/{name}"
@@ -144,7 +144,7 @@ class ClusterApi:
         return None if page is None else page.get("items") or []
 
     def logs(self, namespace: str, pod: str, container: str, *, follow: bool) -> Iterator[str]:
-        """Yield the lines of a container's log. With ``follow``, continue until it ends. Raises ClusterError."""
+        """Yield the lines of a container's log. If ``follow``, continue until the log ends. Raises ClusterError."""
         query = {"container": container, "follow": str(follow).lower()}
         with _sentences(self.name):
             seconds = (_SECONDS[0], None) if follow else _SECONDS
@@ -160,7 +160,7 @@ class ClusterApi:
                 yield partial_line
 
     def user(self) -> str:
-        """Return the user name that the server has for the caller, or an empty string. Raises ClusterError."""
+        """Return the name under which the server knows the caller, or an empty string. Raises ClusterError."""
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         path = "apis/authentication.k8s.io/v1/selfsubjectreviews"
         try:
@@ -179,7 +179,7 @@ class ClusterApi:
         absent: Sequence[int] = (404,),
         body: Mapping[str, Any] | None = None,
     ) -> Json | None:
-        """Return a response, or None if its status code is in ``absent``, which means that nothing exists."""
+        """Return a response, or None if its status code is in ``absent``, the codes for "does not exist"."""
         try:
             return self._call(method, path, query, body)
         except ClusterError as error:

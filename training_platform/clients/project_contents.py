@@ -1,6 +1,6 @@
-"""Reads the contents of a project from the lists of its APIs (extra ``adopt``): bodies keyed by type and path.
+"""Reads the resources of a project from the lists of its APIs (extra ``adopt``): bodies keyed by type and path.
 
-The path of a resource is relative to its API's version, ``projects/P/locations/L/clusters/C``, as in import ids. The
+The path of a resource is relative to its API's version, as in import ids: ``projects/P/locations/L/clusters/C``. The
 path of a bucket is its name. Only lists are read, and nothing is written.
 """
 
@@ -29,7 +29,7 @@ _JOBS = re.compile(r"-(jobs|[0-9a-f]{6})@")  # the end of the ids of teams' job 
 
 
 class Listing(NamedTuple):
-    """The listing of a type: its API, the path after the version, the response's field, and a resource's path."""
+    """How to list a type: its API, the list's path after the version, the response's field, and a resource's path."""
 
     type: str
     api: str
@@ -60,7 +60,7 @@ class Contents:
         return self.bodies.get(kind, {})
 
     def without(self, leave: Callable[[str], bool]) -> Contents:
-        """Return the contents without the paths for which a function returns True."""
+        """Return the contents without those paths for which ``leave`` returns True."""
         kept = {kind: {p: b for p, b in rows.items() if not leave(p)} for kind, rows in self.bodies.items()}
         return replace(self, bodies=kept)
 
@@ -98,7 +98,7 @@ def project_api(
     read_only: bool = True,
     account: str | None = None,
 ) -> GoogleApi:
-    """Return one API of a project. In a local cloud, its path starts with its name; Google has a host for each API."""
+    """Return one API of a project. A local cloud has one host for all APIs; Google has a host for each API."""
     row = _TABLE["apis"][name]
     service = row.get("name", name)
     version = row["version"]
@@ -112,7 +112,7 @@ def project_api(
 
 
 def _listings(per: str) -> list[Listing]:
-    """Return the lists to read for each place of a kind: ``project``, ``zone``, ``region`` or ``location``."""
+    """Return the lists to read once for each ``project``, ``zone``, ``region`` or ``location``."""
     rows = resource_types.RESOURCE_TYPES.items()
     return [Listing(token, **row.listed) for token, row in rows if row.listed and row.listed_per == per]
 
@@ -137,7 +137,7 @@ def _read(contents: Contents, listing: Listing, local_cloud: str | None, *, regi
 
 
 def _read_policies(contents: Contents, local_cloud: str | None) -> None:
-    """Read the grants on the project and on the service accounts of jobs."""
+    """Read the IAM grants on the project and on the service accounts of jobs."""
     policies = contents.bodies.setdefault(POLICY, {})
     jobs = [path for path in contents.of(resource_types.SERVICE_ACCOUNT) if _JOBS.search(path)]
     try:

@@ -1,8 +1,8 @@
-"""A snapshot of limits from the Cloud Quotas API: the limits, the changes, and the new text of the file.
+"""Reads a snapshot of limits from the Cloud Quotas API: the limits, the changes, and the new text of the file.
 
-It contains the quota ids that the catalogue knows, so that a pool can be moved to another machine type offline, and
-those that the file lists already. A place that no row covers has the limit 0. So a limit of 0 is written only if a more
-general row would give the place another limit.
+It contains the quota ids in the catalogue, so that the effect of another machine type can be checked offline, and the
+quota ids that the file already lists. A location that no row covers has the limit 0. A limit of 0 is therefore written
+only if a more general row would give the location another limit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Limits = dict[str, dict[str, dict[Dimensions, int]]]
 
 
 class LimitRow(NamedTuple):
-    """One limit with the API's ``dimensions``. Without a location, it covers all locations that no other row lists."""
+    """A limit for the API's ``dimensions``. If it names no location, it covers those that no other row lists."""
 
     dimensions: Mapping[str, str]
     limit: int
@@ -139,7 +139,7 @@ def _objects(body: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 class LimitChange(NamedTuple):
-    """A limit that differs from the file. ``old`` is None if the row is new, ``new`` is None if it is removed."""
+    """A limit that differs from the file. ``old`` is None if the row is new, and ``new`` is None if it is removed."""
 
     service: str
     quota_id: str
@@ -161,7 +161,7 @@ def _limit_text(limit: int | None) -> str:
 
 
 class Pulled(NamedTuple):
-    """One project's snapshot: its file, the new text, the changes, and quota ids that stacks need but it lacks."""
+    """One project's snapshot: its file, the new text, the changes, and quota ids that stacks need but that it lacks."""
 
     project: str
     file: str
@@ -206,7 +206,7 @@ def pull(
 
 
 def rows_of(info: QuotaInfo) -> dict[Dimensions, int]:
-    """Return the rows to write for a quota, the most general last. A missing location is written as ``others``.
+    """Return the rows to write for a quota, the most general last. If a limit has no location, ``others`` is written.
 
     A limit of 0 is written only if a row with fewer dimensions would otherwise set another limit.
     """
@@ -296,7 +296,7 @@ def _new_row(dimensions: Dimensions, limit: int, new_map: Any) -> Any:
 
 
 def _named(row: Mapping[str, Any]) -> Dimensions:
-    """Return a row's dimensions in the form that ``rows_of`` uses."""
+    """Return a row's dimensions as ``rows_of`` returns them."""
     return _ordered({str(name): str(value) for name, value in row.items() if name not in ("limit", "unit")})
 
 

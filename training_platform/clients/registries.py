@@ -1,13 +1,13 @@
 """Registries: the versions of a Helm chart, and whether an image exists.
 
 The client uses the OCI distribution protocol for registries, and the index file for chart repositories. Charts are read
-without credentials; if a registry requires a token, it issues one to anybody for public content. Google's registries
+without credentials; a registry that requires a token issues one to anybody for public content. Google's registries
 issue a token for application default credentials, which are not sent to any other host. Responses are treated as data:
 the client reads names of versions, and does not run or keep anything.
 
 Sources: OCI distribution specification 1.1, pulling manifests and listing tags; Docker registry token authentication;
 Artifact Registry docs, authentication by access token (user ``oauth2accesstoken``; unverified here); Helm docs, chart
-repository guide; read 2026-11-23. A registry on the loopback interface is accessed over HTTP, like with Helm's
+repository guide; read 2026-11-23. A registry on the loopback interface is accessed over HTTP, as with Helm's
 ``--plain-http``.
 """
 
@@ -70,7 +70,7 @@ def google_token(registry: str) -> str:
 class Registries:
     """A client of registries and chart repositories. It needs the extra ``jobs``.
 
-    ``token`` returns the access token for which a registry issues its own token, or nothing.
+    ``token`` returns, for a registry, the access token that it exchanges for its own token, or "" if there is none.
     """
 
     def __init__(self, *, seconds: int = _SECONDS, token: Callable[[str], str] = lambda _: "") -> None:
@@ -105,7 +105,7 @@ class Registries:
         return self._manifest(image) is not None
 
     def digest(self, image: str) -> str:
-        """Return the digest of an image's tag. Raises ApiError."""
+        """Return the digest to which an image's tag refers. Raises ApiError."""
         answer = self._manifest(image)
         digest = answer.headers.get("Docker-Content-Digest", "") if answer is not None else ""
         if not _DIGEST.fullmatch(digest):
@@ -191,7 +191,7 @@ def _base(place: str) -> str:
 
 
 def parse(version: str) -> ImageVersion:
-    """Return the numbers of a release. Any other version, such as a release candidate, has none."""
+    """Return the numbers in the version of a release. Any other version, such as a release candidate, has none."""
     match = _RELEASE.fullmatch(version)
     return tuple(map(int, match.groups())) if match else ()  # type: ignore[return-value]
 

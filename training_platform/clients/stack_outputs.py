@@ -13,7 +13,7 @@ _SECONDS = 60
 
 
 def environment_outputs(root: Path, environment: str) -> EnvironmentOutputs | None:
-    """Return the exports of an environment's stack, or None without the CLI or if it cannot read the state."""
+    """Return the outputs of an environment's stack, or None if there is no CLI or it cannot read the state."""
     program = shutil.which("pulumi")
     if program is None:
         return None

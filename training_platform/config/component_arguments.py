@@ -1,4 +1,4 @@
-"""The arguments of the components in ``training_platform.modules``: sections of stack files, and deployment values.
+"""The arguments of the components in ``training_platform.modules``: sections of stack files, and outputs of resources.
 
 ``make schema`` generates the classes for programs, ``training_platform/modules/args.py``, from these models.
 """
@@ -45,7 +45,7 @@ class FromDeployment:
 
 
 Deployed = Annotated[Any, FromDeployment()]
-"""A string or an output. Its type is Any, since functions of a plan accept outputs as well as strings."""
+"""A string or an output. Its type is Any, since the functions that plan resources accept outputs as well as strings."""
 
 
 class Place(Section):

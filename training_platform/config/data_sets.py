@@ -39,12 +39,12 @@ def access_mode(spec: DataSetSpec, team: str) -> str | None:
 
 
 def reaches(spec: FilestoreSpec, cluster: ClusterSpec) -> bool:
-    """Return True if a cluster's pods mount an instance, which they do only in its region, for speed and cost."""
+    """Return True if a cluster's pods mount an instance, which they do only in the same region, for speed and cost."""
     return region_of(spec.location) == region_of(cluster.location)
 
 
 def with_own_data(team: Team, environment: Environment) -> Environment:
-    """Return an environment that also contains a team's own data sets, which no other team mounts."""
+    """Return a copy of an environment to which a team's own data sets are added, which no other team mounts."""
     team_sets = {
         key: DataSetSpec(
             bucket=spec.bucket,

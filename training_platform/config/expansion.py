@@ -1,7 +1,7 @@
-"""Expands a stack file's pools to GKE node pools, VMs per slice, labels, and Kueue's ResourceFlavors.
+"""Derives GKE node pools, numbers of VMs per slice, labels, and Kueue's ResourceFlavors from a stack file's pools.
 
-Values that Google Cloud would refuse, such as an illegal topology, are also expanded, with the nearest sensible
-numbers. So the program can be built and the rules can report all errors together.
+This also works for values that Google Cloud would refuse, such as an illegal topology: the nearest sensible numbers are
+used, so that the program can run and the rules can report all errors together.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ class GkePool(NamedTuple):
 class ExpandedPool:
     """A pool of the stack file with all values that follow from its machine type and location.
 
-    ``hosts`` is the number of VMs per slice, 1 for GPUs. ``zone`` is None if a pool of a regional cluster names none.
-    ``compute_class`` is the class that the pool belongs to. A pool that GKE creates for a class has no ``gke_pools``.
-    ``network_devices`` are the devices that its pods claim, or None if GKE has no driver for them on its VMs.
+    ``hosts`` is the number of VMs per slice, 1 for GPUs. ``zone`` is None if the cluster is regional and the pool names
+    no zone. ``compute_class`` is the compute class that the pool belongs to. A pool that GKE creates for a class has no
+    ``gke_pools``. ``network_devices`` are the devices that its pods claim, or None if GKE has no driver for them on its
+    VMs.
     """
 
     cluster: str
@@ -82,7 +83,7 @@ class ExpandedPool:
 
     @property
     def multi_host(self) -> bool:
-        """Whether a slice has several VMs. Each such slice is a GKE node pool of its own."""
+        """Whether a slice consists of several VMs. Each such slice is a GKE node pool of its own."""
         return self.hosts > 1
 
     @property
@@ -110,7 +111,7 @@ class ExpandedPool:
 
     @property
     def max_nodes_per_request(self) -> int:
-        """The maximum number of VMs of a ProvisioningRequest, which gets its VMs in one zone of one GKE node pool.
+        """The maximum number of VMs that a ProvisioningRequest can get. All are in one zone of one GKE node pool.
 
         Source: kubernetes-sigs/autoscaler as GKE publishes it (7d25050), provisioningrequests/scaleup/reasons.
         """
@@ -124,13 +125,13 @@ class ExpandedPool:
 
     @property
     def places_per_gpu(self) -> int:
-        """The maximum number of pods on a GPU: its partitions multiplied by the number of pods that share each."""
+        """The maximum number of pods on a GPU: its partitions, times the number of pods that can share a partition."""
         partitions = self.accelerator.partitions.get(self.spec.partition or "", 1)
         return partitions * (self.spec.sharing.max_clients if self.spec.sharing else 1)
 
     @property
     def max_places(self) -> int:
-        """The maximum number of chips or GPUs as Kueue counts them. A shared or partitioned GPU counts once per pod."""
+        """The maximum number of chips or GPUs as Kueue counts them: a GPU counts once for each pod that can use it."""
         return self.max_chips * self.places_per_gpu
 
     @property
@@ -142,7 +143,7 @@ class ExpandedPool:
 
     @property
     def chips_per_slice(self) -> int:
-        """The minimum amount for a job: the chips of a slice, the GPUs of a VM, or one pod's part of a shared GPU."""
+        """The least that a job can use: the chips of a slice, the GPUs of a VM, or one pod's part of a shared GPU."""
         return self.hosts * self.machine.chips if self.places_per_gpu == 1 else 1
 
 
@@ -156,9 +157,9 @@ class CpuPool(NamedTuple):
 
 
 def cpu_pools(cluster: ClusterSpec) -> Iterator[CpuPool]:
-    """Yield a cluster's pools without TPUs or GPUs. The system pool and its fallbacks are last.
+    """Yield those pools of a cluster that have no TPUs or GPUs. The system pool and its fallbacks are last.
 
-    If the cluster has another pool for other pods, the system pool is reserved for system pods.
+    If the cluster has another pool for ordinary pods, the system pool is reserved for system pods.
     """
     for path, spec in cluster.pools_without_chips.items():
         if path[0] == "system_pool":
@@ -202,7 +203,7 @@ def pools(environment: Environment) -> Iterator[ExpandedPool]:
 
 
 def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool, ...]:
-    """Return the accelerator pools of a cluster. They are cached in the cluster for ledgers, rules and reports."""
+    """Return the accelerator pools of a cluster. They are cached in it, since quotas, rules and reports need them."""
     if cluster_name not in cluster.expanded:
         classes = class_of_pools(cluster.compute_classes)
         cluster.expanded[cluster_name] = tuple(
@@ -213,7 +214,7 @@ def cluster_pools(cluster_name: str, cluster: ClusterSpec) -> tuple[ExpandedPool
 
 
 def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[ExpandedPool]:
-    """Yield the pools that GKE may create for compute classes. Only the limits of the cluster bound their VMs."""
+    """Yield the pools that GKE may create for compute classes. Only the cluster's limits bound the number of VMs."""
     for name, compute_class in cluster.compute_classes.items():
         for member, priority in compute_class.members(name):
             if priority.machine_type:
@@ -221,7 +222,7 @@ def auto_provisioned_pools(cluster_name: str, cluster: ClusterSpec) -> Iterator[
 
 
 def auto_provisioned_chips(cluster_name: str, cluster: ClusterSpec) -> dict[str, int]:
-    """Return the chips or GPUs that auto-provisioning may add, keyed by GKE's name of the accelerator.
+    """Return how many chips or GPUs auto-provisioning may add, keyed by GKE's name of the accelerator.
 
     The limits of auto-provisioning include the cluster's own pools. These are subtracted here at their maximum.
     """
@@ -241,7 +242,7 @@ def _pool(
     *,
     gke_name: str | None = None,
 ) -> ExpandedPool:
-    """Return an expanded pool. Without ``gke_name``, GKE creates the pool, and ``gke_pools`` is empty."""
+    """Return a pool with all derived values. Without ``gke_name``, GKE creates the pool, and ``gke_pools`` is empty."""
     machine = spec.machine
     assert machine.accelerator is not None  # the model takes only machine types with chips
     zone = spec.zone or (cluster.location if is_zone(cluster.location) else None)
@@ -285,8 +286,8 @@ def pool_labels(pool: ExpandedPool) -> dict[str, str]:
 def flavor_name(pool: ExpandedPool) -> str:
     """Return the name of a pool's flavor: ``{accelerator}[-{topology}][-{capacity}]``, such as ``tpu-v5e-4x8-spot``.
 
-    On-demand capacity is left out. The partition and sharing of a GPU precede the capacity: ``a100-40-1g-5gb-spot``,
-    ``t4-mps-4``. The pools of a compute class form one flavor, ``class-{name}``.
+    On-demand capacity is not part of the name. If a GPU is partitioned or shared, this precedes the capacity:
+    ``a100-40-1g-5gb-spot``, ``t4-mps-4``. The pools of a compute class form one flavor, ``class-{name}``.
     """
     if pool.compute_class:
         return f"class-{pool.compute_class}"
@@ -318,11 +319,11 @@ _CAPACITY_LABELS: Mapping[Capacity, Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Flavor:
-    """A Kueue ResourceFlavor: pools that are equal for a job. Kueue counts its quota in chips or GPUs.
+    """A Kueue ResourceFlavor: pools between which a job sees no difference. Kueue counts its quota in chips or GPUs.
 
     There is one for each accelerator, topology and capacity, since Kueue counts chips, not slices. A flavor with two
     topologies could admit a job that fits no slice. A compute class is one flavor, with the capacity of its first pool.
-    ``auto_provisioned_chips`` may be added to it, and also to every other class with the same accelerator.
+    ``auto_provisioned_chips`` may be added to this class, or to any other class with the same accelerator.
     """
 
     name: str
@@ -337,24 +338,24 @@ class Flavor:
 
     @property
     def capacity_chips(self) -> int:
-        """The maximum of all its pools, in chips or GPUs as Kueue counts them."""
+        """The maximum capacity of all its pools together, in chips or GPUs as Kueue counts them."""
         return sum(pool.max_places for pool in self.pools) + self.auto_provisioned_chips
 
     @property
     def queue_chips(self) -> int:
-        """The chips or GPUs that can be promised to queues: all except those of pools that notebooks may use."""
+        """The chips or GPUs that can be promised to queues: all except those in pools that notebooks may use."""
         return self.capacity_chips - self.notebook_chips
 
     @property
     def request_chips(self) -> int | None:
-        """The maximum number of chips or GPUs of one job, or None if its VMs are not created by request."""
+        """The maximum number of chips or GPUs of a job whose VMs ProvisioningRequests create; None for others."""
         if not self.by_request:
             return None
         return max(pool.max_nodes_per_request * pool.machine.chips * pool.places_per_gpu for pool in self.pools)
 
     @property
     def largest_pool(self) -> ExpandedPool:
-        """The first of the pools with the largest slices or VMs."""
+        """The pool with the largest slices or VMs, or the first of several."""
         return max(self.pools, key=lambda pool: pool.chips_per_slice)
 
     @property
@@ -384,7 +385,7 @@ class Flavor:
 
     @property
     def slices_by_jobset(self) -> bool:
-        """Whether a job's controller has to keep the job on its own slices, since Kueue does not place its pods."""
+        """Whether a job's controller must keep its pods on slices of their own, since Kueue does not place them."""
         return any(pool.multi_host for pool in self.pools) and not self.topology_levels
 
     @property
@@ -416,7 +417,7 @@ class Flavor:
 
 
 def flavors(cluster_name: str, cluster: ClusterSpec) -> dict[str, Flavor]:
-    """Return a cluster's flavors, keyed by name, in the order for Kueue's search: reservations first."""
+    """Return a cluster's flavors, keyed by name, in the order in which Kueue tries them: reservations first."""
     by_name: dict[str, list[ExpandedPool]] = {}
     for pool in (*cluster_pools(cluster_name, cluster), *auto_provisioned_pools(cluster_name, cluster)):
         by_name.setdefault(flavor_name(pool), []).append(pool)

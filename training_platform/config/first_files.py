@@ -51,7 +51,7 @@ class FirstPool:
         return f"{{{', '.join(f'{key}: {value}' for key, value in {**fields, **self.more}.items())}}}"
 
     def name_beside(self, taken: Collection[str]) -> str:
-        """Return an unused name: the accelerator. If it is taken, the capacity is appended, and then a number."""
+        """Return an unused name: that of the accelerator, if taken with the capacity added, and then with a number."""
         accelerator = MACHINE_TYPES[self.machine_type].accelerator
         name = accelerator.name if accelerator else self.machine_type
         names = (name, f"{name}-{self.capacity}", *(f"{name}-{self.capacity}-{number}" for number in range(2, 100)))
@@ -61,7 +61,7 @@ class FirstPool:
 def machine_named(name: str) -> MachineType:
     """Return a machine type, given its name or an accelerator such as ``h100`` or ``v5e``. Raises ValueError.
 
-    For an accelerator, it is the usual machine type.
+    If the name is that of an accelerator, the result is the machine type that is usual for it.
     """
     accelerated = {name: machine for name, machine in MACHINE_TYPES.items() if machine.accelerator is not None}
     usual = usual_machines()
@@ -89,7 +89,7 @@ def offered_zones(machine_type: str) -> Collection[str]:
 
 
 def first_zone(machine_type: str, near: Iterable[str] = ()) -> str:
-    """Return a zone that offers a machine type: in a region ``near``, else in us-central1, else anywhere."""
+    """Return a zone that offers a machine type: in one of the regions ``near``, else in us-central1, else anywhere."""
     regions = [*near, _REGION]
     return min(
         offered_zones(machine_type),
@@ -140,8 +140,8 @@ def with_pool(
     """Return an environment's text with one more node pool, and the names of its cluster and of the pool.
 
     The cluster is the one named ``cluster``, else the first in the region of the pool's zone, else a new one. A new
-    cluster has the region's name, and overlaps no address range of the ``other_environments``. All other lines are
-    kept. Raises UserError if the model rejects the file, or if lines cannot be added to the file's layout.
+    cluster has the region's name, and its address ranges overlap none of the ``other_environments``. All other lines
+    are kept. Raises UserError if the model rejects the file, or if lines cannot be added to the file's layout.
     """
     file = f"{STACKS_FOLDER}/Pulumi.{stack_name}.yaml"
     stack = parse_stack(stack_name, parse_source(text, file))
@@ -188,7 +188,7 @@ def _free_subnet(environments: Iterable[Environment]) -> str:
 
 
 def team_text(*, environment: str, name: str, members: Sequence[str], shares: Mapping[str, Mapping[str, int]]) -> str:
-    """Return the text of a team with its members, and its nominal quotas, keyed by cluster and flavor."""
+    """Return the text of a team's stack file with its members and its nominal quotas, keyed by cluster and flavor."""
     lines = [f"{SCHEMA}config:", f"  {PROJECT}:team:", f"    environment: {environment}", f"    name: {name}"]
     lines += ["    members:", *(f"      - {member}" for member in members)]
     if shares:

@@ -48,7 +48,7 @@ class GpuVpc:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFabric:
-    """The networks that all pools with one kind of GPUDirect share: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
+    """The networks that all pools with the same kind of GPUDirect share: ``tcpx``, ``tcpxo``, ``rdma-us-central1-b``.
 
     ``component`` is its logical name. ``labels`` contains GKE's node labels for the GPUs of the pools. ``vpcs`` is
     empty if GKE creates the networks.
@@ -84,8 +84,8 @@ def claims_devices(cluster_name: str, cluster: ClusterSpec) -> bool:
 def gpu_fabrics(cluster_name: str, cluster: ClusterSpec) -> dict[str, GpuFabric]:
     """Return the networks that a cluster's pools need, keyed by name; {} if no pool has additional network cards.
 
-    A pool that GKE creates has additional cards only with DRANET. The result is cached in the cluster, for quotas and
-    resources.
+    A pool that GKE creates has additional cards only with DRANET. The result is cached in the cluster, since quotas and
+    resources both need it.
     """
     if cluster_name not in cluster.fabrics:
         created = (pool for pool in auto_provisioned_pools(cluster_name, cluster) if pool.network_devices)
@@ -127,20 +127,20 @@ def _vpcs(name: str, pool: ExpandedPool, within: str) -> Iterator[GpuVpc]:
 
 
 def _zone(pool: ExpandedPool) -> str:
-    """Return a pool's zone. If it has none in a regional cluster (an error), return a zone of its machine type."""
+    """Return a pool's zone. If it lacks one in a regional cluster (an error), return a zone of its machine type."""
     offered = (zone for zone in sorted(pool.machine.zones) if region_of(zone) == pool.region)
     return pool.zone or next(offered, f"{pool.region}-a")
 
 
 def _zone_index(zone: str) -> int:
-    """Return a zone's index in its region, derived from its last letter. AI zones follow the others."""
+    """Return a zone's index in its region, derived from its last letter. AI zones come after the others."""
     letter = ord(zone[-1]) - ord("a")
     return letter % _ZONES + (_ZONES if "ai" in zone.rpartition("-")[2] else 0)
 
 
 @lru_cache(maxsize=4096)
 def _part(within: str, number: int) -> str:
-    """Return one of the 128 equal parts of a range. If the range is too small, parts repeat."""
+    """Return one of the 128 equal parts of an address range. If the range is too small, parts repeat."""
     whole = IPv4Network(within)
     prefix = min(whole.prefixlen + PARTS_BITS, whole.max_prefixlen)
     size = 1 << (whole.max_prefixlen - prefix)

@@ -1,4 +1,4 @@
-"""Capacity that is not promised to any team or cohort, and the environment whose root cohort lends it."""
+"""Capacity that is promised to no team or cohort, and the environment whose root cohort lends such capacity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def unpromised(workspace: Workspace, name: str) -> Amounts:
 
 
 def lending(workspace: Workspace, name: str) -> Environment:
-    """Return the deployed form of an environment, in which the lent capacity is added to the root cohort's quota."""
+    """Return an environment as it is deployed: the capacity that it lends is added to the quota of the root cohort."""
     environment = workspace.stacks[name].environment
     assert environment is not None  # asked of environments
     if not environment.lend_unpromised:

@@ -83,7 +83,7 @@ def effect_of_loss(resource_type: str) -> Effect:
 
 
 def effect_of_replacement(resource_type: str) -> Effect:
-    """Return the effect of replacing a resource. A resource that protects something protects it again afterwards."""
+    """Return the effect of replacing a resource. If it protects something, its replacement protects this as well."""
     row = _type_effects(resource_type)
     if row and row.replaced:
         return _effect(row.replaced)

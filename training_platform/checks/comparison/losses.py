@@ -62,10 +62,11 @@ class LostSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """One effect on one subject of a ``stack``. ``resource`` and ``input`` are what changes in the plan, if anything.
+    """One consequence of a change for one thing in a stack, such as a bucket, and what changes in the plan for it.
 
-    The first cause is the decisive one. ``own_cause`` is the field of the team's own file if the loss follows from a
-    removal in the team's environment.
+    The first cause is the decisive one. If a team loses something because of a removal in its environment,
+    ``own_cause`` is the field of the team's own file. ``resource`` and ``input`` are None if nothing changes in the
+    plan.
     """
 
     stack: str
@@ -322,7 +323,7 @@ class LossFinder:
         yield Loss(stack=stack.name, causes=(cause,), effect=effect, subject=subject)
 
     def _shrinking_field(self, line: CapacityChange, stack: Stack, after: float) -> Cause:
-        """Return the node pool's field that makes the flavor smaller; the section of all pools if no plan shows it."""
+        """Return the node pool's field that makes the flavor smaller, or all pools' section if no plan shows it."""
         section: Path = ("clusters", line.cluster, "node_pools")
         old = self.base.stacks.get(line.environment)
         changed = self.fields.changed(stack, old, section) if old else ()

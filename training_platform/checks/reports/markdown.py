@@ -59,7 +59,7 @@ def markdown_report(report: Report, links: str = "") -> str:
 
 
 def _main(report: Report, links: str) -> Iterator[str]:
-    """Yield the visible part: for a change only the findings, otherwise also full quotas and the cost."""
+    """Yield the visible part: only the findings if a change is checked, otherwise also full quotas and the cost."""
     if report.failures:
         yield "\n".join(f"- not checked: {escaped(failure)}" for failure in report.failures)
     first, _ = _groups(report)
@@ -88,9 +88,9 @@ _Group = tuple[Finding, tuple[Finding, ...]]
 
 
 def _groups(report: Report) -> tuple[list[_Group], list[_Group]]:
-    """Return findings with their consequences in two lists: visible and collapsed; refused changes and losses first.
+    """Return visible and collapsed findings with their consequences. Refused changes and losses come first.
 
-    For a change a few findings and no notes are visible. For a whole check all are visible.
+    If a change is checked, a few findings are visible, but no notes. In a check of all stacks, all are visible.
     """
     severities = ("error", "warning", "note")
     groups = folded(report.all_findings())

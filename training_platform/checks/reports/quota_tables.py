@@ -90,7 +90,7 @@ def grouped_limits(overview: Overview, by: By) -> dict[str, list[GroupedLimit]]:
 
 
 def _limit_sections(overview: Overview, by: By) -> Iterator[ReportSection]:
-    """Yield a section for each title. The section of a stack or a team also shows its own part of each limit."""
+    """Yield a section for each group. If the group is a stack or a team, it shows how much of each limit it uses."""
     first_column = {"region": "project", "quota": "limit"}.get(by, "place")
     owned = by in ("stack", "team")
     columns = [first_column, "quota", ">needs", ">limit", ">left", "held by"]
@@ -273,9 +273,9 @@ def _plan_markdown(plan: ProjectRequests) -> Iterator[str]:
 
 
 def overview_json(overview: Overview, by: By) -> str:
-    """Return both ledgers. ``limit`` is -1 if unlimited and null if unknown; ``left`` is null in either case.
+    """Return the use of quotas and capacity. ``limit`` is -1 if unlimited, null if unknown; then ``left`` is null.
 
-    A row of ``sections`` refers to a line by its quota. ``has`` is the amount that the section's stack or team holds.
+    A row of ``sections`` refers to a limit by its quota. ``has`` is the amount that the section's stack or team uses.
     """
     document = {
         "version": FORMAT_VERSION,

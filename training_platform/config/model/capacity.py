@@ -1,8 +1,8 @@
 """Provisioning models, and the reservation that provides VMs.
 
 A future reservation, including one in calendar mode, is used like a specific reservation, which appears at its start.
-``starts`` and ``ends`` are its times. Google creates it on request, so a stack uses it and does not create it. Source:
-GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler 7d25050.
+``starts`` and ``ends`` say when it does. Google creates a reservation on request, so a stack only uses it. Source: GKE
+docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler 7d25050.
 """
 
 import re
@@ -50,7 +50,7 @@ ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME, examples=["h100
 
 
 class ReservationSpec(Consistent):
-    """The reservation that provides VMs: only its name, ``any`` for every open reservation that matches, or fields.
+    """The reservation that provides VMs: just its name, or ``any`` for every open reservation that matches, or fields.
 
     With ``any``, VMs that match no reservation are on-demand VMs and are charged as such.
     """
@@ -152,7 +152,7 @@ ReservationRef = Annotated[
 
 
 def reservation_conflicts(capacity: Capacity, reservation: ReservationSpec | None) -> Iterator[Problem]:
-    """Yield a problem for a reservation with another provisioning model, and for reserved VMs without a reservation."""
+    """Yield a problem if another provisioning model has a reservation, or if reserved VMs have none."""
     if capacity == "reservation" and reservation is None:
         yield Problem(
             ("capacity",),
