@@ -50,7 +50,7 @@ ReservationName = Annotated[str, Field(pattern=RESERVATION_NAME, examples=["h100
 
 
 class ReservationSpec(Consistent):
-    """The reservation that provides VMs: just its name, or ``any`` for every open reservation that matches, or fields.
+    """The reservation that provides VMs: only its name, ``any`` for every open reservation that matches, or fields.
 
     With ``any``, VMs that match no reservation are on-demand VMs and are charged as such.
     """
