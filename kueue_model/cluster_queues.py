@@ -207,7 +207,7 @@ class Queue:
         self.push(job)
 
     def most_evictable(self, job: Job, policy: PreemptionPolicy, cell: int) -> int:
-        """Return how much of a flavor's resource (``cell``) evictions in this queue can free for a job, at most."""
+        """Return the most of a flavor's resource (``cell``) that evictions in this queue can free for a job."""
         if policy == "Never":
             return 0
         highest: float = job.priority

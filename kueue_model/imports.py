@@ -40,7 +40,7 @@ _ELAPSED: Final = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9}):([0-9]{2}):([0-9]{
 _MOST_GPUS: Final = 1_000_000
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
-"""Exceptions raised while reading an object without the required fields of its kind."""
+"""Exceptions raised while reading an object that lacks a field which its kind requires."""
 _ACCELERATORS: Final = ("nvidia.com/gpu", "google.com/tpu")
 
 
@@ -150,7 +150,7 @@ class Imported:
 
 
 def _accelerator_needs(admission: Json) -> list[tuple[str, str]]:
-    """Return the amount and flavor of the GPUs or TPUs of each kind of pods."""
+    """Return, for each kind of pods, the amount and flavor of its GPUs or TPUs."""
     needs: list[tuple[str, str]] = []
     for assignment in admission["podSetAssignments"]:
         for resource, flavor in (assignment.get("flavors") or {}).items():
@@ -160,7 +160,7 @@ def _accelerator_needs(admission: Json) -> list[tuple[str, str]]:
 
 
 def _all_resources(admission: Json) -> str:
-    """Return the amounts of all resources of each kind of pods, in the format of a trace."""
+    """Return, for each kind of pods, the amounts of all resources, in the format of a trace."""
     kinds: list[str] = []
     for assignment in admission["podSetAssignments"]:
         usage = assignment["resourceUsage"]

@@ -60,7 +60,7 @@ class Waiting(NamedTuple):
         return (not job.evicting, job.queue == self.queue.name, job.priority, -job.reserved, job.tie)
 
     def candidates(self, queue: Queue) -> list[Job]:
-        """Return a queue's running jobs that use quota the job needs and that the policies allow the job to evict."""
+        """Return a queue's running jobs that use the needed quota and that the policies let the job evict."""
         policy = self.queue.policy.reclaim
         if queue is self.queue:
             policy = self.queue.policy.within_queue

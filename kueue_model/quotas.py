@@ -129,7 +129,7 @@ class Member:
         return self.subtree[cell] < self.usage[cell] + amount
 
     def borrows(self, cells: Iterable[int]) -> bool:
-        """Return True if the member borrows in any of the given cells."""
+        """Return True if the member borrows any of the given flavors' resources (cells)."""
         for cell in cells:  # noqa: SIM110 # any() takes twice as long, and this is much of the time of preemption
             if self.usage[cell] > self.subtree[cell]:
                 return True

@@ -274,7 +274,7 @@ class Scheduler:
         self._try_again()
 
     def _note_status_change(self, job: Job) -> None:
-        """Schedule a retry for the moment after the change of the status of the job's queue."""
+        """Schedule a retry for the moment when the status of the job's queue will have changed."""
         if job.queue in self.watched:
             self._status_at = min(self._status_at, self._now + REQUEUE_SECONDS)
 
@@ -334,7 +334,7 @@ class Scheduler:
                 yield job, queue
 
     def _counts(self, entry: Entry) -> bool:
-        """Return True if an entry that does not fit affects others. In nested cohorts, being in line is enough."""
+        """Return True if an entry that does not fit affects others, as it always does in nested cohorts."""
         if entry.mode == NO_FIT:
             return self.nested
         return bool(entry.targets or entry.queue.policy.reclaim != "Any" or self.nested)

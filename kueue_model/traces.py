@@ -118,7 +118,7 @@ class _CellError(Exception):
 
 
 class _UnknownNeedError(_CellError):
-    """An accelerator or flavor that is in none of a team's shares of a cluster. ``allowed_names`` lists the valid."""
+    """An accelerator or flavor that none of a team's shares contains. ``allowed_names`` lists those in its shares."""
 
     def __init__(self, name: str, team: str, cluster: str, allowed_names: Sequence[str]) -> None:
         super().__init__("needs", name, "")

@@ -175,7 +175,7 @@ def is_secret(value: Any) -> bool:
 
 
 def with_secrets(value: Any, like: Any) -> Any:
-    """Return ``value``, with those parts wrapped as secrets that are secret in ``like``."""
+    """Return ``value``, in which every part that is secret in ``like`` is wrapped as a secret."""
     if is_secret(like):
         return {SIGNATURE: SECRET, "value": with_secrets(value, like["value"])}
     if isinstance(value, dict) and isinstance(like, Mapping):

@@ -88,7 +88,7 @@ def bad_request(violations: list[tuple[str, str]]) -> Refusal:
 
 
 def failed_precondition(message: str) -> Refusal:
-    """Return the refusal for a state that forbids the request: a child still exists, a resource is protected."""
+    """Return the refusal for a resource whose state forbids the request: it has children, or it is protected."""
     return Refusal(400, message, status="FAILED_PRECONDITION", reason="failedPrecondition")
 
 

@@ -1,4 +1,4 @@
-"""Fields that GKE computes for clusters and node pools: versions, ranges, endpoints, instance groups.
+"""Fields that GKE computes for clusters and node pools: versions, IP ranges, endpoints, instance groups.
 
 Constant defaults are in ``training_platform/rules/documents/api_defaults.yaml``. That file also names the sources of
 the constant and the computed fields.

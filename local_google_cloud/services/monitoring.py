@@ -233,7 +233,7 @@ def _fill_bucket(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
 
 
 def _create_bucket(cloud: Cloud, call: Call) -> Json:
-    """Create a log bucket by the method that returns an operation, as the provider does. It ends immediately."""
+    """Create a log bucket with an operation, the method that the provider uses. The operation ends immediately."""
     bucket = create(cloud, _BUCKETS, call)
     location = call.path.partition("/buckets")[0]
     return {"name": f"{location}/operations/{cloud.number()}", "done": True, "response": bucket}

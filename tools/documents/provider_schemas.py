@@ -151,7 +151,7 @@ def _read(schema: Json, place: SchemaBlock, rows: Rows, source: _Package) -> Non
 
 
 def _wire(name: str, inputs: Block) -> str | None:
-    """Return Pulumi's name of an input, which may differ in case and in being plural."""
+    """Return Pulumi's name of an input, which may differ in letter case and may be plural."""
     plain = name.replace("_", "").lower()
     spellings = (plain, f"{plain}s", f"{plain}es", f"{plain.removesuffix('y')}ies")
     return next((key for key in inputs.inputs if key.lower() in spellings), None)

@@ -36,7 +36,7 @@ def is_without_gpus(machine_type: str | None) -> bool:
 
 
 def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return how many of these GPUs a VM of this type can have: each possible number, in rising order.
+    """Return the possible numbers of these GPUs in a VM of this type, in rising order.
 
     The result is empty if the two do not combine.
     """
@@ -48,7 +48,7 @@ def gpu_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...
 
 
 def vertex_counts(machine: MachineType, accelerator: Accelerator) -> tuple[int, ...]:
-    """Return how many of these GPUs Vertex AI offers for a VM of this type: each possible number, in rising order.
+    """Return the numbers of these GPUs with which Vertex AI offers a VM of this type, in rising order.
 
     The result is empty if the two do not combine.
     """

@@ -184,7 +184,7 @@ class _FactWalk:
 
 
 def _marked(path: str, marks: Iterable[str]) -> bool:
-    """Return True if a field is marked, or a field that contains it; the mark ``price.spot`` covers all spot prices."""
+    """Return True if a field or one that contains it is marked; the mark ``price.spot`` covers all spot prices."""
     plain = path.replace("price.usd.", "price.")
     return any(name == mark or name.startswith(f"{mark}.") for mark in marks for name in (path, plain))
 

@@ -54,7 +54,7 @@ class Agent(NamedTuple):
 
 @dataclass(frozen=True)
 class Permissions:
-    """All rows of the file. ``unverified`` contains the methods for whose row there is only one source."""
+    """All rows of the file. ``unverified`` contains the methods whose row has only one source."""
 
     methods: Mapping[str, tuple[Need, ...]]
     unverified: frozenset[str]

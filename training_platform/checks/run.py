@@ -23,8 +23,8 @@ def run_check(
 ) -> Report:
     """Check all or the selected stacks; with ``base`` only those that the change since then can affect.
 
-    ``states`` and ``previews`` are files with output of the engine. A stack is compared with its file instead of the
-    base.
+    Each file in ``states`` and ``previews`` contains the engine's output for one stack. Its stack is compared with this
+    output instead of the base.
 
     Quotas and capacity are always summed over all stacks. Raises UserError for a stack without a file, and if the base
     cannot be read.

@@ -113,7 +113,7 @@ class Plans:
 
 @dataclass(frozen=True, kw_only=True)
 class Ledgers:
-    """What all stacks use: of the quotas of projects, of the capacity of clusters, and of Filestore instances."""
+    """How much all stacks use of the projects' quotas, of the clusters' capacity, and of Filestore instances."""
 
     projects: Mapping[str, ProjectLedger]
     capacity: tuple[CapacityLine, ...]
@@ -252,7 +252,7 @@ def plan_stacks(workspace: Workspace, names: Collection[str], options: CheckOpti
 
 
 def _plan_draft(stack: Stack, error: PlanError) -> Draft:
-    """Return a finding about a stack without a plan, at the line of the organisation's own code that is the reason."""
+    """Return a finding about a stack without a plan, at the line of the organisation's own code if that failed."""
     if error.line is None:
         return finding(stack, error.path, str(error), rule=PLAN)
     place = own_anchor(stack.name, error.line)
@@ -284,7 +284,7 @@ def sum_up(files: Files, plans: Plans) -> Ledgers:
 
 
 def judge(files: Files, plans: Plans, ledgers: Ledgers, names: Sequence[str], options: CheckOptions) -> Judgements:
-    """Return the findings of all rules about the selected stacks, and the findings of parts about files of theirs."""
+    """Return the findings of all rules about the selected stacks, and the findings of parts about their own files."""
     workspace = files.workspace
     failures: list[str] = []
     of_parts: list[Finding] = []

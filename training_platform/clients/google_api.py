@@ -159,7 +159,7 @@ def local_identity() -> dict[str, str]:
 
 
 def _details(answer: Response) -> list[Json]:
-    """Return those details of an error that can be read, if any."""
+    """Return the details in an error response, as far as they can be read."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         return [detail for detail in answer.json()["error"].get("details", ()) if isinstance(detail, dict)]
     return []

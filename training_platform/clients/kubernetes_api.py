@@ -96,7 +96,7 @@ class ClusterApi:
         return self._found("GET", f"{_path(kind, namespace)}/{name}")
 
     def objects(self, kind: ApiKind, namespace: str, selector: str = "", *, fields: str = "") -> Iterator[Json]:
-        """Yield the objects in a namespace, page by page. If it is empty, all namespaces count. Raises ClusterError.
+        """Yield the objects in a namespace (in all if it is empty), page by page. Raises ClusterError.
 
         ``selector`` is a label selector. ``fields`` is a field selector, such as ``involvedObject.name=a`` for events.
         """

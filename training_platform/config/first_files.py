@@ -37,7 +37,7 @@ class FirstPool:
 
     @property
     def value(self) -> str:
-        """The pool's value: one VM, or one slice with the smallest topology, unless ``more`` sets other values."""
+        """The YAML value of the pool: one VM, or one slice of the smallest size, unless ``more`` says otherwise."""
         machine = MACHINE_TYPES[self.machine_type]
         fields = {"machine_type": self.machine_type, "zone": self.zone, "capacity": self.capacity}
         if self.reservation is not None:
@@ -51,7 +51,7 @@ class FirstPool:
         return f"{{{', '.join(f'{key}: {value}' for key, value in {**fields, **self.more}.items())}}}"
 
     def name_beside(self, taken: Collection[str]) -> str:
-        """Return an unused name: that of the accelerator, if taken with the capacity added, and then with a number."""
+        """Return an unused name: the accelerator's. If it is taken, append the capacity, and then also a number."""
         accelerator = MACHINE_TYPES[self.machine_type].accelerator
         name = accelerator.name if accelerator else self.machine_type
         names = (name, f"{name}-{self.capacity}", *(f"{name}-{self.capacity}-{number}" for number in range(2, 100)))

@@ -181,7 +181,7 @@ def _scope(
 
 
 def _check_base(tree: BaseTree, files: Files, scope: Affected, options: CheckOptions) -> tuple[CheckResult, str | None]:
-    """Check the base. If its code differs, it makes the plans, and this code checks them. Raises _NotPlanned.
+    """Check the base. If its code differs, that code plans and this code checks the plans. Raises _NotPlanned.
 
     The returned sentence gives the reason why the base's code could plan only some of the stacks.
     """
@@ -426,7 +426,7 @@ def _is_about_same(opening: Finding, state: Finding) -> bool:
 
 
 def _most_more(head: CheckResult, base: CheckResult | None) -> float | None:
-    """Return by how many USD per hour a stack may become dearer: the lower of both sides' limits, or None."""
+    """Return the USD per hour by which a stack's cost may rise: the lower of both sides' limits, or None."""
     limits = [check.files.prices.most_more_per_hour for check in (head, base) if check is not None]
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -458,7 +458,7 @@ BASE_NOT_PLANNED = declare(
 
 
 def _unknown(comparison: Comparison) -> Iterator[Draft]:
-    """Yield a warning if the base of stacks could not be planned, since the change may replace resources unnoticed."""
+    """Yield a warning about stacks whose base could not be planned: the change may replace resources unnoticed."""
     if comparison.unknown:
         yield finding(Anchor(), (), comparison.unknown, rule=BASE_NOT_PLANNED)
     for stack in comparison.stacks:

@@ -510,6 +510,6 @@ def _followed(new: FlatResource, replaced: Container[ResourceKey]) -> Iterator[I
 
 
 def _with_replaced(new: FlatResource, path: str, source: ResourceKey) -> InputChange:
-    """Return the change of an input that forces a replacement because the resource it refers to is replaced."""
+    """Return the change of an input that refers to a replaced resource and therefore forces a replacement."""
     effect = effect_of_replacement(new.type)
     return InputChange(path=path, old=source[1], new=REPLACED_SOURCE, forces=True, effect=effect)

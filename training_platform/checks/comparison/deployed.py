@@ -62,7 +62,7 @@ class _State(BaseModel):
 
     @property
     def is_deployed(self) -> bool:
-        """Return True for a resource of a provider that is managed, not only read, and not waiting for deletion."""
+        """Return True if a provider manages the resource, it is not only read, and it is not pending deletion."""
         return self.custom and not self.external and not self.delete and not self.type.startswith("pulumi:")
 
 

@@ -193,7 +193,7 @@ class LossFinder:
         return self._removal_of_flavor(str(section[1]), flavor, home, old_home) if flavor else None
 
     def _removed_part(self, team: Team, section: Path, home: Stack, old_home: Stack) -> Path:
-        """Return the path of the section of the environment that a team's section needs and that is removed, or ()."""
+        """Return the path of the removed section of the environment that a team's section needs, or ()."""
         environment = home.environment
         former = old_home.environment
         if environment is None or former is None or len(section) < 2:

@@ -91,7 +91,7 @@ def _aside(report: Report, links: str) -> Iterator[tuple[str, str, Markup]]:
 
 
 def _amounts(report: Report) -> Iterator[tuple[str, str, Markup]]:
-    """Yield sections with what the stacks use of each limit, and with their cost."""
+    """Yield two sections: how much of each limit the stacks use, and what they cost."""
     bars = {
         "quotas": ("Quota headroom", report.ledgers, quota_bars),
         "capacity": ("Capacity promised to teams", report.capacity, capacity_bars),

@@ -61,7 +61,7 @@ def quota_console() -> Console:
 
 
 class GroupedLimit(NamedTuple):
-    """A limit in a group. ``where`` is its location within the group; ``part`` is how much of it the group uses."""
+    """A limit below a title, such as a team. ``where`` is its location; ``part`` is how much of it the team uses."""
 
     where: str
     line: Line

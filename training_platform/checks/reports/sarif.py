@@ -1,4 +1,4 @@
-"""The report as SARIF 2.1.0 for code scanning: errors and warnings, but nothing exempt or not evaluated.
+"""The report as SARIF 2.1.0 for code scanning: errors and warnings, without notes and exempt findings.
 
 Source: OASIS, Static Analysis Results Interchange Format 2.1.0 with errata 01. ``primaryLocationLineHash`` is the only
 fingerprint that GitHub compares (GitHub docs, SARIF support for code scanning).

@@ -1,8 +1,9 @@
 """Provisioning models, and the reservation that provides VMs.
 
 A future reservation, including one in calendar mode, is used like a specific reservation, which appears at its start.
-``starts`` and ``ends`` say when it does. Google creates a reservation on request, so a stack only uses it. Source: GKE
-docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler 7d25050.
+``starts`` and ``ends`` are its times. Google creates a future reservation on request, so a stack uses it but does not
+create it. Source: GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21; GKE cluster-autoscaler
+7d25050.
 """
 
 import re
