@@ -22,7 +22,7 @@ def vpc_name(environment: str) -> str:
 
 
 def pool_name(cluster: str, pool: str) -> str:
-    """Return the name of a node pool. GKE node pools of multi-host slices append their number, from 0."""
+    """Return the name of a node pool. GKE node pools for multi-host slices add their number to it, starting at 0."""
     return f"{cluster}-{pool}"
 
 
@@ -142,7 +142,7 @@ class Locator:
         self._paths: Mapping[str, Path] = dict(sections(section))
 
     def path(self, logical_name: str) -> Path:
-        """Return the path of a resource's section, or ``()`` if it belongs to the whole stack."""
+        """Return the path of the section that declares a resource, or ``()`` if the resource is the whole stack's."""
         name = logical_name
         while name:
             if name in self._paths:
@@ -152,7 +152,7 @@ class Locator:
 
 
 def clashes(section: Environment | Team) -> dict[str, list[Path]]:
-    """Return every name that more than one part of a stack file would use, with the paths of these parts."""
+    """Return every name that several sections of a stack file would use, with the paths of these sections."""
     paths = defaultdict(list)
     for name, path in sections(section):
         paths[name].append(path)

@@ -1,4 +1,4 @@
-"""A cluster: its addresses, its upgrades, its software, its node pools, and those that GKE creates."""
+"""A cluster: its addresses, upgrades and software, its node pools, and the pools that GKE creates in it."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -43,7 +43,7 @@ _DISKS = ("pd-balanced", "hyperdisk-balanced", "pd-ssd")  # the first that suits
 
 
 def _label_by_name() -> dict[str, str]:
-    """Return GKE's names of accelerators, keyed by the catalogue's names with and without ``tpu-``."""
+    """Return GKE's names for accelerators, keyed by their names in the catalogue, with and without ``tpu-``."""
     labels = {name: accelerator.gke_label for name, accelerator in ACCELERATORS.items()}
     return {**labels, **{name.removeprefix("tpu-"): label for name, label in labels.items()}}
 
@@ -286,7 +286,7 @@ class ClusterSpec(Consistent):
 
     @cached_property
     def expanded(self) -> dict[str, tuple[Any, ...]]:
-        """A cache of the expanded pools, keyed by the cluster's name and filled by ``config.expansion``."""
+        """A cache of the cluster's expanded pools, keyed by the cluster's name. ``config.expansion`` fills it."""
         return {}
 
     def network_devices(self, machine: MachineType) -> NetworkDevices | None:
@@ -316,7 +316,7 @@ class ClusterSpec(Consistent):
 
     @cached_property
     def fabrics(self) -> dict[str, dict[str, Any]]:
-        """A cache of the networks of its GPUs, keyed by the cluster's name and filled by ``config.gpu_fabric``."""
+        """A cache of the networks between the cluster's GPUs, keyed by its name. ``config.gpu_fabric`` fills it."""
         return {}
 
     def conflicts(self) -> Iterator[Problem]:
@@ -342,7 +342,7 @@ class ClusterSpec(Consistent):
         yield from self._conflicts_of_networks()
 
     def _conflicts_of_networks(self) -> Iterator[Problem]:
-        """Yield a problem if pools need different networks, since Device networks and DRANET exclude each other.
+        """Yield a problem if one pool needs Device networks and another needs DRANET, which exclude each other.
 
         Source: reports of GKE's page on automated networking for accelerators, read 2026-11-28.
         """

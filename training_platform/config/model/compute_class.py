@@ -1,8 +1,9 @@
 """Custom compute classes: node pools and machines in the order in which GKE tries them for a job.
 
-A class is a separate flavor in Kueue, ``class-{name}``. Kueue gives a job a share of the class, and GKE chooses one of
-its priorities. So all priorities have to be equal for a job: the same chips or GPUs per VM, the same slice. Source: GKE
-docs, about custom ComputeClasses; types of ``cloud.google.com/v1`` in GKE's cluster-autoscaler, both read 2026-11-21.
+In Kueue, each class is a separate flavor, ``class-{name}``. Kueue gives a job a share of the class, and GKE chooses one
+of its priorities. So all priorities must offer a job the same: as many chips or GPUs per VM, and the same slice.
+Source: GKE docs, about custom ComputeClasses; types of ``cloud.google.com/v1`` in GKE's cluster-autoscaler, both read
+2026-11-21.
 """
 
 from collections.abc import Iterator, Mapping
@@ -134,14 +135,14 @@ class VmShape(NamedTuple):
     topology: str | None = None
 
     def __str__(self) -> str:
-        """Return the shape as text for people."""
+        """Return the properties as text for messages."""
         if self.tpu is None:
             return f"VMs with {self.per_vm} GPUs{self.shared}"
         return f"{self.tpu} slices of {self.topology} with {self.per_vm} chips per VM"
 
 
 def check_classes(classes: Mapping[str, ComputeClassSpec], pools: Mapping[str, NodePoolSpec]) -> None:
-    """Refuse pools that do not exist, that belong to another class too, or that have different shapes."""
+    """Raise an error for a pool that does not exist or is in two classes, or a class whose VMs differ for a job."""
     taken: dict[str, str] = {}
     for name, spec in classes.items():
         for index, priority in enumerate(spec.priorities):

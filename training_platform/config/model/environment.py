@@ -145,7 +145,7 @@ class ExistingNetwork(Section):
 
 
 LEFT_TO_GOOGLE = ("user", "resource")
-"""Dimensions for which a preference always applies to all values. Source: pulumi-gcp 10.2.0, SQuotaPreference."""
+"""Dimensions that a quota preference never limits to one value. Source: pulumi-gcp 10.2.0, SQuotaPreference."""
 
 
 def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
@@ -159,7 +159,7 @@ def _no_foreign_dimension(value: dict[str, str]) -> dict[str, str]:
 
 
 RequestName = Annotated[str, Field(pattern=REQUEST_NAME)]
-"""The key of a request. Its maximum length exceeds that of other names, since it contains a quota id."""
+"""The key of a request. It may be longer than other names, since it contains a quota id."""
 PLACES = ("region", "zone")
 
 
@@ -288,7 +288,7 @@ class ImageRepositorySpec(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a problem for a cache at the location of the repository."""
+        """Yield a problem for a cache that is declared in the repository's own location."""
         if self.location in self.caches:
             path = ("caches", self.caches.index(self.location))
             yield Problem(path, "is the location of the repository itself", allowed="another location, or no cache")
@@ -299,7 +299,7 @@ class ImageRepositorySpec(Consistent):
         return (self.location, *self.caches)
 
     def nearest(self, region: str) -> str:
-        """Return the location from which nodes of a region pull: one that serves it, else that of the images."""
+        """Return the location from which nodes of a region pull: a cache that serves it, else that of the images."""
         return next((location for location in self.locations if serves(location, region)), self.location)
 
 
@@ -662,7 +662,7 @@ class Environment(Consistent):
             yield Problem(path, message, allowed=allowed, nearest=min(near, default=None))
 
     def _regions_without_key(self) -> Iterator[Problem]:
-        """Yield a problem for each location without a key in an environment that has its own keys."""
+        """Yield a problem for each location that has no key, if the environment encrypts with its own keys."""
         if self.encryption is None:
             return
         places: dict[Path, str] = {
@@ -681,7 +681,7 @@ class Environment(Consistent):
                 yield Problem(path, message, allowed=f"a region of {enumeration(self.encryption.by_region)}")
 
     def _data_set_conflicts(self) -> Iterator[Problem]:
-        """Yield a problem for data sets on instances that are missing, or whose other content readers must not see."""
+        """Yield a problem for data sets whose instance is missing, or has other content that readers must not see."""
         homes = {cluster.notebooks.filestore for cluster in self.clusters.values() if cluster.notebooks}
         for name, data in self.data_sets.items():
             if data.lustre and not data.lustre.elsewhere and data.lustre.instance not in self.lustre:

@@ -220,7 +220,8 @@ _MOST_USUAL = 8  # chips of a VM: more GPUs are in a2-megagpu-16g alone
 def usual_machines() -> dict[str, MachineType]:
     """Return the usual machine type of each accelerator, keyed by accelerator.
 
-    It is a machine type of multi-host slices if there is one, else the one with the most GPUs up to 8.
+    If an accelerator has machine types for multi-host slices, it is one of these. Otherwise, it is the type with the
+    most GPUs, up to 8.
     """
 
     def rank(machine: MachineType) -> tuple[bool, int, int]:
@@ -234,7 +235,7 @@ def usual_machines() -> dict[str, MachineType]:
 
 
 def _by_accelerator() -> dict[str, str]:
-    """Return usual machine types, keyed by an accelerator's name or by the common start of several names: ``a100``."""
+    """Return usual machine types, keyed by an accelerator's name or by the start of several names, such as ``a100``."""
     usual = {name: machine.name for name, machine in usual_machines().items()}
     stems = {name.rpartition("-")[0] for name in usual} - {*usual, "", "tpu"}
     alike = {stem: " or ".join(usual[name] for name in sorted(usual) if name.startswith(f"{stem}-")) for stem in stems}
@@ -400,7 +401,8 @@ class NodePoolSpec(NodeOptions):
     def topology_levels(self) -> tuple[str, ...]:
         """The node labels that Kueue may use to place jobs, widest level first; empty if the nodes have none.
 
-        Source for the labels of GPUs: Cluster Toolkit v1.95.0 and xpk 367c838, read 2026. No source has them on A100.
+        Source for the labels of GPU nodes: Cluster Toolkit v1.95.0 and xpk 367c838, read 2026. No source has them on
+        A100.
         """
         if self.machine.hosts_of(self.topology) > 1:
             return SLICE_LEVELS

@@ -31,7 +31,7 @@ Weight = Annotated[
 
 
 class Share(Section):
-    """A team's or a cohort's share of a ResourceFlavor in a cluster, in chips or GPUs. Members share a cohort's."""
+    """A share of a ResourceFlavor in a cluster, in chips or GPUs. A cohort's share belongs to all of its members."""
 
     nominal_quota: int = Field(
         ge=0, description="Nominal quota: number of chips or GPUs that the team can always reclaim.", examples=[16]
@@ -78,7 +78,7 @@ class Preemption(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a problem for a team that may preempt while borrowing, but does not reclaim its own quota."""
+        """Yield a problem if the team may preempt while borrowing, but may not preempt to reclaim its own quota."""
         if self.reclaim == "Never" and self.borrow_within_cohort != "Never":
             message = f"is Never, but borrow_within_cohort is {self.borrow_within_cohort}"
             allowed = "LowerPriority, Any, or borrow_within_cohort: Never"
@@ -113,7 +113,7 @@ class Fallback(Section):
 
 
 def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> None:
-    """Refuse an order that contains a flavor without a share of the team, since Kueue would never try it."""
+    """Raise an error for an order with a flavor of which the team has no share, since Kueue would never try it."""
     for cluster, order in fallback.order.items():
         for name in order:
             if name not in shares.get(cluster, ()):

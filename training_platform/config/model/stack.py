@@ -34,12 +34,12 @@ _FILE_NAME = re.compile(r"Pulumi\.(?P<stack>[A-Za-z0-9_.-]+)\.yaml\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """A stack as defined by its file. Either ``environment`` or ``team`` is set, or ``findings`` contains the reason.
+    """A stack as defined by its file. ``environment`` or ``team`` is set; if neither is, ``findings`` has the reason.
 
-    ``below`` is the path of this section in the file; paths in the section are relative to it. ``production`` is set by
-    the environment's file, and known for a team once all files are read. It is None if the file does not set it.
-    ``partial_team`` is a rejected team without the refused fields. It is used only to find the objects that it refers
-    to.
+    ``below`` is the path of the environment's or team's section in the file; paths in the section are relative to it.
+    ``production`` is what the environment's file says, or None if it does not say it; for a team, it is known once all
+    files are read. ``partial_team`` is a rejected team without the refused fields. It is used only to find the objects
+    that it refers to.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Stack:
         return self.section.retired if self.section else None
 
     def position(self, path: Path) -> Position:
-        """Return the position of a path in the file. If the file does not have it, use its nearest existing parent."""
+        """Return the position of a path in the file, or of its nearest existing parent if the file has no such path."""
         return self.source.position((*self.below, *path))
 
     def place(self, path: Path) -> str:
@@ -95,7 +95,7 @@ class Stack:
         return SourceSection(self.source, self.below, stack=self.name).locate(field)
 
     def at(self, path: Path) -> Place:
-        """Return a path of the stack's section in the form for causes of findings."""
+        """Return the place of a path in the stack's section. Findings name their causes by such places."""
         return self.source.place((*self.below, *path))
 
     def dangling(
@@ -110,8 +110,8 @@ class Stack:
     ) -> Draft:
         """Return a finding that a name at a path of the section is not one of the declared names.
 
-        If the name is the last key of the path, the rules cannot use this key, nor the nearest name, which it may stand
-        for.
+        If the name is the last key of the path, rules cannot rely on what the file declares under this key. They cannot
+        rely on the nearest name either, since it may be the one that was meant.
         """
         allowed = enumeration(names) or "none is declared"
         nearest = find_nearest(value, names)
@@ -250,7 +250,7 @@ def _environments(file: SourceSection) -> Iterator[Draft]:
 
 
 def _of_section(draft: Draft, key: str, source: Source) -> Draft:
-    """If a key is a field of the file's section, return the finding as one about wrong indentation."""
+    """If the wrong key is a field of the file's section, return a finding about the indentation instead."""
     sections = value_at(source.value, ("config",))
     if not isinstance(sections, dict):
         return draft

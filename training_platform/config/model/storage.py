@@ -36,7 +36,7 @@ Weekday = Literal["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATUR
 
 
 class ExportSpec(Consistent):
-    """Clients that may mount the share, and their access. The first entry that contains a client's address applies."""
+    """Clients that may mount the share, and what they may do. The first entry with a client's address applies."""
 
     ranges: Annotated[tuple[Cidr, ...], AfterValidator(unique)] = Field(
         min_length=1,
@@ -64,7 +64,7 @@ class ExportSpec(Consistent):
 
 
 class BackupScheduleSpec(Consistent):
-    """Scheduled backups by a plan of Backup and DR. By default, one backup each day.
+    """Backups that a Backup and DR plan makes on a schedule, by default once a day.
 
     Google enables Backup and DR for Filestore in a project on request (its page on backup plans, read 2026-11-22).
     """
@@ -166,7 +166,7 @@ class FilestoreSpec(Consistent):
     deletion_protection: DeletionProtection = True
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a problem if IOPS are set in both ways."""
+        """Yield a problem if IOPS are set both as a number and per TiB."""
         if self.iops is not None and self.iops_per_tib is not None:
             yield Problem((), "iops and iops_per_tib exclude each other")
 
@@ -270,7 +270,7 @@ class HyperdiskData(Section):
 
 
 class LustreData(Consistent):
-    """A Managed Lustre instance: one of the environment, given by name, or another existing one, by all fields."""
+    """A Managed Lustre instance: one of the environment, given by its name, or another one, with all fields set."""
 
     instance: str = Field(
         pattern=r"^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$",
@@ -292,7 +292,7 @@ class LustreData(Consistent):
     )
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a problem for each field that an instance outside the environment needs and does not have."""
+        """Yield a problem for each required field that is missing for an instance outside the environment."""
         fields = ("location", "address", "filesystem")
         missing = [field for field in fields if getattr(self, field) is None]
         if missing and len(missing) < len(fields):

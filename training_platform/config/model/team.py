@@ -42,7 +42,7 @@ class DirectorySpec(Section):
     )
 
     def of_folder(self, instance: FilestoreSpec) -> bool:
-        """Return True if the volume is one of several folders on the instance, which teams share."""
+        """Return True if the volume is one of several folders on an instance that teams share."""
         return instance.team is None and not self.whole_share
 
 
@@ -52,8 +52,8 @@ OtherTeams = Annotated[tuple[Name, ...], AfterValidator(unique)]
 class BucketSpec(Section):
     """A Cloud Storage bucket of the team.
 
-    Another team gets a role on it if its own file declares a data set with this bucket, and ``readers`` or ``writers``
-    names the team. Neither file grants a role alone.
+    Another team gets a role on it only if two files agree: ``readers`` or ``writers`` names that team, and the team's
+    own file declares a data set with this bucket.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {"access_logs": "provider_inputs: {logging: {log_bucket: NAME}}"}
@@ -172,7 +172,7 @@ class PersistentResourceSpec(ResourcePoolSpec):
         return {FIRST_POOL: self, **self.more_pools}
 
     def pool_for(self, vms: VmSpec, disk: VertexBootDisk) -> ResourcePoolSpec:
-        """Return a pool with the same VMs, preferably with the same disk. If there is none, return the first pool."""
+        """Return a pool that has the same VMs, preferably also the same disk. If none has, return the first pool."""
         with_vms = [pool for pool in self.pools.values() if pool.title == vms.title]
         for pool in with_vms:
             if pool.boot_disk == disk:

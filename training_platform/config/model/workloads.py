@@ -141,7 +141,7 @@ ServerName = Annotated[str, OneOf("model server", MODEL_SERVERS)]
 
 
 class ServerSpec(Consistent):
-    """A model server: between a minimum and a maximum number of replicas of an image, each on VMs or part of a VM."""
+    """A model server: replicas of an image, from a minimum to a maximum number, each on VMs or on a part of a VM."""
 
     flavor: str = Field(description="Flavor in which the team has a share.", examples=["h100-reservation"])
     server: ServerName = Field(
@@ -224,7 +224,7 @@ Address = Annotated[str, form(r"https://[\w.-]+(:\d+)?(/\S*)?", "an address of a
 
 
 class LaunchSpec(Section):
-    """An agent of W&B Launch, outside the team's namespace. Its jobs run in the namespace, in the team's queue."""
+    """A W&B Launch agent. It runs outside the team's namespace; its jobs run in the namespace, in the team's queue."""
 
     entity: Entity = Field(description="W&B team or user that owns the queues.", examples=["example-vision"])
     queues: QueueNames = Field(description="W&B Launch queues from which the agent takes jobs.", examples=[["gpus"]])

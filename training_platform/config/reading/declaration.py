@@ -1,8 +1,8 @@
-"""Declares rules and creates findings: a check writes drafts about a subject, and each draft becomes a finding.
+"""Declares rules and creates findings: a check writes drafts, and each draft becomes a finding at a position.
 
-``declare`` adds a rule to ``RULES``, the only list of rules. ``@rule`` declares a function as a rule; its docstring is
-the title. ``finding`` creates a draft. ``located`` converts drafts to findings, with the position that the subject
-provides.
+``declare`` adds a rule to ``RULES``, the only list of rules. ``@rule`` declares a function as a rule; the first line of
+its docstring is the title. ``finding`` creates a draft about a subject, which is for example a stack or a resource.
+``located`` converts drafts to findings, with the position that the subject provides.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ RULES: dict[str, Rule] = {}
 
 
 class Subject(Protocol):
-    """The subject of a finding. It provides the position of each of its fields."""
+    """The thing that a finding is about, such as a stack. It provides the position of each of its fields."""
 
     def locate(self, field: Any) -> Anchor:
         """Return the position of a field."""
@@ -87,7 +87,7 @@ class Draft:
     """A finding as a rule creates it: the subject, its field, the error, the allowed and the nearest value.
 
     - ``allowed`` and ``nearest``: a value, or several alternatives
-    - ``rests_on`` and ``views``: the places and the views that the rule read in addition to the field
+    - ``rests_on`` and ``views``: what the rule read in addition to the field: places in files, and views of resources
     - ``spoils``: the places that are unreliable until the error is fixed
     - ``severity``: None for the severity of the rule
     - ``about``: distinguishes several findings of one rule at one field, such as by the limit that each exceeds
@@ -120,7 +120,7 @@ class Draft:
 
     @property
     def place(self) -> str:
-        """The place, in the form that findings with this cause use."""
+        """The place of the error. Findings that the error causes refer to it by this text."""
         return anchored(self, self.subject.locate(self.field)).place
 
 
@@ -161,7 +161,7 @@ def rule(
     when: str = "",
     spoils: bool = False,
 ) -> Callable[[Function], Function]:
-    """Register a function that takes views of planned resources as a rule.
+    """Register a function as a rule. It takes views, which are typed readings of planned resources.
 
     The function is a generator of drafts. The first line of its docstring is the rule's title.
 
@@ -224,7 +224,7 @@ def finding(
     holders: Iterable[tuple[str, str]] = (),
     takes: Iterable[tuple[str, tuple[str, ...]]] = (),
 ) -> Draft:
-    """Return a draft about one field of a subject. ``rule`` is required only outside a function with ``@rule``."""
+    """Return the draft of a finding about one field. ``rule`` is required only outside a function with ``@rule``."""
     return Draft(
         rule=rule,
         subject=subject,
@@ -254,7 +254,7 @@ def located(drafts: Iterable[Draft]) -> list[Finding]:
 
 
 def anchored(draft: Draft, anchor: Anchor) -> Finding:
-    """Return a draft as a finding at an anchor. Raises ValueError for a draft without a rule."""
+    """Return a draft as a finding at the position in ``anchor``. Raises ValueError for a draft without a rule."""
     if draft.rule is None:
         raise ValueError(f"no rule was given for: {draft.message}")
     return Finding(

@@ -1,4 +1,4 @@
-"""Edits a YAML file and keeps all other lines: adds or removes a key, or changes an integer."""
+"""Edits one key of a YAML file and keeps all other lines: adds it, removes it, or changes its integer."""
 
 from __future__ import annotations
 

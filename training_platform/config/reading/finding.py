@@ -58,11 +58,11 @@ class Finding:
     - ``follows`` is the ``place`` of the finding that caused this one and should be fixed instead. ``root`` is its
       ``mark``, since a place can have several findings.
     - ``spoils`` contains the places that are unreliable until the finding is fixed. ``rests_on`` contains the places
-      that it depends on, the likeliest cause first. Causes are found by comparing these places.
+      that the finding depends on, the likeliest cause first. Causes are found by comparing these places.
     - ``failed`` means that a rule ended because of a bug in this program. Its subject is unchecked, so no exemption
       or level applies.
-    - For a loss, ``first`` is the step to take before the change, and ``becomes`` the new value of the field. An
-      acknowledgement names it, together with ``takes``: the kinds of losses in each stack.
+    - If a change loses something, ``first`` is the step to take before the change, and ``becomes`` is the field's new
+      value. An acknowledgement of the loss repeats this value and ``takes``, the kinds of losses in each stack.
     - ``about`` is the limit that a field exceeds, since a field can exceed several. ``amount`` is the sum that all
       ``holders`` of the limit need. Each holder is a pair of stack and path.
     - ``unjudged`` is a noun for the things that could not be checked, if the finding is about them.
@@ -122,7 +122,7 @@ class Finding:
 
     @property
     def shown(self) -> str:
-        """The parts that may contain a resource's value."""
+        """The parts of the finding that may contain a resource's value."""
         return f"{self.message} {self.allowed} {self.nearest}"
 
     def without_values(self) -> Finding:

@@ -178,7 +178,7 @@ def _later_keys(source: Source, path: Path) -> list[str]:
 
 
 def right_part(value: Any, model: type[_Model]) -> _Model | None:
-    """Return a value's model without the rejected fields, or None if it is still rejected."""
+    """Return the model of a value without its rejected fields, or None if it is still rejected."""
     accepted_part = copy.deepcopy(value)
     for _ in range(3):  # a section may be rejected for lack of a dropped field
         try:
@@ -281,7 +281,7 @@ def _unknown_field(section: type[Section] | None, name: str, value: object) -> t
 
 
 def _home_inside(section: type[Section] | None, value: object) -> str | None:
-    """Return the name of the mapping that a value belongs in as an entry, such as ``node_pools`` for a pool."""
+    """Return the name of the mapping to which a value belongs as an entry, such as ``node_pools`` for a pool."""
     if section is None or not isinstance(value, dict):
         return None
     for name, field in section.model_fields.items():
@@ -295,7 +295,7 @@ def _home_inside(section: type[Section] | None, value: object) -> str | None:
 
 
 def _in_sections(section: type[Section], name: str) -> str | None:
-    """Return the paths of fields with a name in the nested sections, such as ``gke.max_run_hours``."""
+    """Return the paths of the fields in nested sections that have the given name, such as ``gke.max_run_hours``."""
     homes = []
     for home, field in section.model_fields.items():
         inner = _unwrap(field.annotation)

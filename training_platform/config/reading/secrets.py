@@ -1,4 +1,4 @@
-"""Recognizes inputs that may contain a secret by their names. Their values appear in no message, report or log.
+"""Recognizes by their names the inputs that may contain a secret. Their values are never shown or logged.
 
 The names include those that Pulumi's SDKs mark as secret, for types with documents; a test compares both. They also
 include the places where programs put secrets: variables, arguments and data of containers and jobs, and names with
@@ -28,7 +28,7 @@ _HOLDERS: Final = frozenset({
     "args", "binaryData", "command", "commands", "content", "credentials", "customerEncryption", "data", "env",
     "environmentVariables", "headers", "sensitiveLabels", "stringData",
 })  # fmt: skip
-"""Keys below which any value may be a secret, except names of entries of ``env`` and ``headers``."""
+"""Keys below which any value may be a secret, except the names of the entries in ``env`` and ``headers``."""
 _NAMED: Final[Mapping[str, tuple[str, ...]]] = {"env": ("name", "valueFrom"), "headers": ("name",)}
 _SCALARS: Final = re.compile(
     r"(password|passwd|passphrase|(?<!account)token|secretData|parameterData|secretKey|sharedSecret|clientSecret"
