@@ -1,4 +1,7 @@
-"""Checks a team's references to its environment (instances, attachments, keys, cohorts), and shared names."""
+"""Checks that what a team's file refers to exists in its environment: instances, attachments, keys, cohorts.
+
+Also finds names that a team and its environment both use.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from training_platform.config.reading.section import enumeration
 
 
 def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find references of a team to objects that its environment does not have, or that contradict the environment."""
+    """Find references of a team that contradict its environment, or to objects that the environment does not have."""
     yield from _directories(stack, team, home)
     yield from _data_in_folders(stack, team, home)
     for name, resource in team.vertex.persistent_resources.items():
@@ -99,7 +102,7 @@ def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Dr
 
 
 def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[tuple[str, str]]:
-    """Yield a message and the allowed values if VMs in a region cannot use an attachment of the environment."""
+    """Yield a message and the allowed values if VMs in a region cannot use one of the environment's attachments."""
     if region not in home.network_attachments:
         allowed = f"{region} under network_attachments of {team.environment}, or the full name of another attachment"
         yield f"{team.environment} has no network attachment in {region}", allowed
@@ -109,7 +112,7 @@ def missing_attachment(team: Team, home: Environment, region: str) -> Iterator[t
 
 
 def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find cohorts and clusters that do not exist, and a borrowing policy that fair sharing ignores.
+    """Find references to missing cohorts and clusters, and a borrowing policy that fair sharing ignores.
 
     Source for the policy: Kueue v0.19.2, pages on preemption and fair sharing; no webhook refuses it (read 2026-11-22).
     """
@@ -130,7 +133,7 @@ def _queue_references(stack: Stack, team: Team, home: Environment) -> Iterator[D
 
 
 def _without_key(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find resources that would use Google's keys although the environment has its own."""
+    """Find resources that would be encrypted with Google's keys although the environment has its own keys."""
     if home.encryption is None:
         return
     regions: dict[Path, str] = {("buckets", name, "location"): spec.location for name, spec in team.buckets.items()}

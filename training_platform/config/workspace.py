@@ -99,7 +99,7 @@ class Workspace:
 
     @property
     def unknown_stacks(self) -> frozenset[str]:
-        """The stacks that no sum can include, since their file or that of their environment is invalid."""
+        """The stacks that sums cannot include, because their own file or the file of their environment is invalid."""
         unknown = (name for name, stack in self.stacks.items() if not (stack.section and self.environment_of(stack)))
         return self.unread_stacks.union(unknown)
 
@@ -230,7 +230,7 @@ def _has_stack_config(path: FilePath) -> bool:
 
 
 def cross_check(workspace: Workspace) -> Workspace:
-    """Return the workspace with findings about several files or several sections of a file."""
+    """Return the workspace with additional findings about conflicts between files, or between sections of a file."""
     checked = {}
     unreadable = dict(workspace.unreadable)
     for name, stack in workspace.stacks.items():
@@ -313,7 +313,7 @@ class _ExistingRange(NamedTuple):
 
 
 def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[Draft]:
-    """Find a range in an existing VPC that overlaps another one, of its own subnet or of any environment.
+    """Find a range in an existing VPC that overlaps another range, in the same subnet or of any environment.
 
     Rules compare only the resources of one stack. An existing subnet is not a resource of any stack, and environments
     can share a VPC, which may belong to one of them. Several clusters may use one subnet.
@@ -350,7 +350,7 @@ def _network(stack: str, environment: Environment) -> tuple[str, str]:
 
 
 def _ranges_of_network(stack: str, environment: Environment) -> Iterator[_ExistingRange]:
-    """Yield the ranges in the VPC that an environment's file sets: of subnets, attachments, Filestore, services."""
+    """Yield the ranges in its VPC that an environment's file sets, for subnets, attachments, Filestore and services."""
     network = _network(stack, environment)
     for region, addresses in environment.network_attachments.items():
         path: Path = ("network_attachments", region)
@@ -528,7 +528,7 @@ def _share_references(
 
 
 def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flavor]) -> tuple[Place, ...]:
-    """Return the places of the pools whose flavor is the most similar to an unknown name, then of all pools."""
+    """Return the places of all pools, starting with those whose flavor is the most similar to an unknown name."""
     path: Path = ("clusters", cluster, "node_pools")
     nearest = find_nearest(name, flavors)
     pools = flavors[nearest].pools if nearest else ()
@@ -546,7 +546,7 @@ def of_pool(draft: Draft, name: str, flavors_of: Iterable[Flavor]) -> Draft:
 
 
 def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
-    """Return the environments that are not production, and all others. Raises UserError."""
+    """Return the environments that are not production, and all others. Raises UserError if a file is invalid."""
     _refuse_unsorted(workspace)
     names = {stack.name: environment.production for stack, environment in workspace.environments()}
     not_production = [name for name, production in names.items() if production is False]
@@ -554,7 +554,7 @@ def environment_order(workspace: Workspace) -> tuple[list[str], list[str]]:
 
 
 def stacks_of(workspace: Workspace, environment: str) -> list[str]:
-    """Return an environment's stack, followed by its teams' stacks. Raises UserError."""
+    """Return an environment's stack, followed by its teams' stacks. Raises UserError if a file is invalid."""
     _refuse_unsorted(workspace)
     return [name for name, stack in workspace.stacks.items() if stack.environment_name == environment]
 

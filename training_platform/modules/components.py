@@ -176,7 +176,7 @@ class GkeCluster(PlatformComponent):
 
 
 class NodePools(PlatformComponent):
-    """Node pools, with or without TPUs and GPUs, of a cluster that is not a GkeCluster, and the networks they need."""
+    """Node pools, with or without TPUs and GPUs, and the networks they need, in a cluster that is not a GkeCluster."""
 
     pool_names: pulumi.Output[list[str]]
     """Names of the GKE node pools, once they exist."""
@@ -246,7 +246,7 @@ class Kueue(PlatformComponent):
 
 
 class Prometheus(PlatformComponent):
-    """Collection of Kueue's or JobSet's metrics by Managed Service for Prometheus, after the respective controller."""
+    """Collection of the metrics of Kueue or JobSet by Managed Service for Prometheus, after that controller."""
 
     def __init__(self, name: str, args: PrometheusArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         arguments = read("Prometheus", name, args, PrometheusArguments)
@@ -278,7 +278,7 @@ class ResourceFlavors(PlatformComponent):
 
 
 class TeamNamespace(PlatformComponent):
-    """A namespace with the team's name, its members' access, the service account of its jobs, and its policies."""
+    """A namespace with the team's name, with access for its members, a service account for its jobs, and policies."""
 
     namespace: pulumi.Output[str]
     """Name of the namespace, once it exists."""

@@ -42,7 +42,7 @@ class RejectedArguments(pulumi.RunError):
 
 
 def read(component: str, name: str, args: Mapping[str, Any], model: type[_Arguments]) -> _Arguments:
-    """Return the arguments of a component as their model. Strings marked as deployment results may be outputs.
+    """Return the arguments of a component as their model. Fields marked as deployment results may be outputs.
 
     ``name`` is the component's name, which is part of names in Google Cloud. Raises RejectedArguments.
     """
@@ -108,7 +108,7 @@ def _unknown(args: Mapping[str, Any], fields: list[str]) -> Iterator[Rejection]:
 
 
 def _nested(args: Mapping[str, Any], model: type[Arguments]) -> dict[str, Any]:
-    """Return arguments in the structure of the model: those of a section of stack files are below ``spec``."""
+    """Return the arguments as the model nests them, with the fields of a stack file's section below ``spec``."""
     fields = flat_fields(model)
     direct = {key: value for key, value in args.items() if key in fields and key in model.model_fields}
     if "spec" not in model.model_fields:

@@ -203,7 +203,7 @@ def make_later_resources_wait(plan: Component, registered: Registered) -> None:
 
 
 class OtherObject(pulumi.CustomResource):
-    """An object of a kind from a CRD that has fields other than ``spec``. The SDK's class accepts only ``spec``."""
+    """A Kubernetes object whose CRD has fields other than ``spec``. The SDK's class accepts only ``spec``."""
 
     def __init__(self, resource_type: str, name: str, inputs: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
         of_provider = pulumi.ResourceOptions(version=_kubernetes_version())

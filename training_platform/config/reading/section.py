@@ -30,11 +30,12 @@ class Section(BaseModel):
     """A section of a stack file: strict types, no unknown keys, immutable.
 
     - ``REMOVED`` contains the fields of earlier versions, each with its replacement.
-    - ``ELSEWHERE`` maps other tools' names of fields to ours.
+    - ``ELSEWHERE`` maps the names that other tools give to fields to our names.
     - ``TAKEN_OVER`` maps inputs (``node_config.preemptible``) to fields that are new since the last release. Until
       the next release, ``provider_inputs`` may still contain these inputs.
 
-    The model's files do not defer annotations, since pydantic would compile each again whenever a command starts.
+    The files of the model do not defer annotations. Otherwise pydantic would compile each one again whenever a command
+    starts.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = {}
@@ -63,7 +64,7 @@ _Row = TypeVar("_Row")
 
 
 class NamesWhere(Collection[str], Generic[_Row]):
-    """The names of the catalogue's rows for which ``right`` returns True."""
+    """The names of those rows of the catalogue for which the function ``right`` returns True."""
 
     def __init__(self, rows: Mapping[str, _Row], right: Callable[[_Row], bool]) -> None:
         self._rows = rows
@@ -86,8 +87,9 @@ class NamesWhere(Collection[str], Generic[_Row]):
 class OneOf:
     """A string that must be one of the catalogue's ``names``. The error lists the allowed and the nearest name.
 
-    ``instead`` is suggested if no name is similar, and for one of ``names_elsewhere``, which are valid in the field
-    ``elsewhere``. ``called`` returns other common names, each with the catalogue's name.
+    The error suggests ``instead`` if no name is similar. If the string is one of ``names_elsewhere``, it suggests the
+    field ``elsewhere``, in which the string is valid. ``called`` returns other common names, each with the catalogue's
+    name.
     """
 
     kind: str
@@ -119,7 +121,7 @@ class OneOf:
 def unknown_name(
     kind: str, value: str, similar: Collection[str], names: Collection[str], instead: str | None = None
 ) -> PydanticCustomError:
-    """Return the error for a name that is not one of ``names``. It lists those with the same start first."""
+    """Return the error for a name that is not one of ``names``. Names that start in the same way are listed first."""
     ordered = sorted(names, key=lambda name: (-same_letters(name, value), name))
     context = {"allowed": listed(ordered), "nearest": find_nearest(value, similar) or instead}
     return PydanticCustomError("unknown_name", f"{value!r} is not {article(kind)} {kind}".replace("{", "{{"), context)
@@ -246,7 +248,7 @@ FORMS = {
     KMS_KEY: "a key's full resource name, projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
     QUOTA_ID: "a quota id such as CPUS-per-project-region",
 }
-"""The descriptions of this model's patterns, for people."""
+"""Descriptions of the model's string patterns, used in messages."""
 
 Name = Annotated[str, Field(pattern=NAME, examples=["vision"])]
 """At most 30 lower-case letters, digits and dashes (GKE allows 40, and this project adds suffixes)."""

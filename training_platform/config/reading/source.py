@@ -78,7 +78,7 @@ class Source:
         return self.positions.get(path, Position(1, 1))
 
     def place(self, path: Path) -> Place:
-        """Return the place of a path, in the form for causes of findings."""
+        """Return the place of a path. Findings name their causes by such places."""
         return (self.file, *map(str, path))
 
     def locate(self, field: Path) -> Anchor:
@@ -87,14 +87,14 @@ class Source:
 
 
 class SourceSection(NamedTuple):
-    """A section of a file and its stack, if it has one. It is the subject of findings with paths relative to it."""
+    """A section of a file, and its stack if it has one. Findings about it have paths relative to the section."""
 
     source: Source
     below: Path = ()
     stack: str | None = None
 
     def place(self, path: Path) -> Place:
-        """Return the place of a path relative to the section, in the form for causes of findings."""
+        """Return the place of a path relative to the section. Findings name their causes by such places."""
         return self.source.place((*self.below, *path))
 
     def locate(self, field: Path) -> Anchor:
@@ -160,8 +160,8 @@ def value_at(value: Any, path: Path) -> Any:
 class Reader:
     """Converts YAML's events to values, and records their positions.
 
-    An alias replays the events of its anchor, which are in ``anchors``. ``sizes`` contains their number after
-    expansion.
+    An alias replays the events of its anchor, which ``anchors`` contains. ``sizes`` contains the number of these events
+    after all aliases in them are expanded.
     """
 
     def __init__(self, source: Source, events: Iterator[_Event]) -> None:
@@ -350,7 +350,7 @@ class Reader:
 
 
 def _with_plain_characters(text: str) -> str | None:
-    """Replace unusual spaces in an unquoted text, and remove smart quotes around it; None if it has neither."""
+    """Replace unusual spaces in an unquoted text and remove smart quotes around it. Return None if it has neither."""
     quoted = _SMART_QUOTES.fullmatch(text)
     plain = ODD_SPACE.sub(" ", quoted[1] if quoted else text).strip()
     return plain if plain != text else None

@@ -38,9 +38,9 @@ from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, Stac
 class AdoptedStack:
     """A stack and the resources of a project that it plans.
 
-    ``changes`` and ``unsaid`` are keyed by path in the project. ``changes`` contains the fields that the first update
-    would change, ``unsaid`` the fields that no stack file sets. ``new`` lists planned resources that the project does
-    not have.
+    The keys of ``changes`` and ``unsaid`` are paths in the project. ``changes`` contains the fields that the first
+    update would change. ``unsaid`` contains the fields that no stack file sets. ``new`` lists planned resources that
+    the project does not have.
     """
 
     name: str
@@ -125,7 +125,7 @@ def compared(name: str, resources: Sequence[StackResource], contents: Contents) 
 UNPLANNED_KINDS = (
     CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE, TENSORBOARD, REPOSITORY, SECRET, NETWORK,
 )  # fmt: skip
-"""Kinds of resources to report if no stack plans them: those with data, jobs or machines, and networks."""
+"""Kinds of resources to report if they are in no stack's plan: those with data, jobs or machines, and networks."""
 
 
 class Unplanned(NamedTuple):
@@ -149,7 +149,7 @@ def unplanned(stacks: Sequence[AdoptedStack], contents: Contents) -> list[Unplan
 def lines(
     stacks: Sequence[AdoptedStack], unplanned_resources: Sequence[Unplanned], unread: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the lines of the report. ``unread`` contains the reasons why lists cannot be read."""
+    """Yield the lines of the report. ``unread`` contains the reasons why some resources cannot be listed."""
     yield from (f"a list could not be read, so its resources are planned as new: {why}" for why in unread.values())
     for stack in stacks:
         yield f"{stack.name}: {len(stack.matched)} resources to import, {len(stack.new)} new"

@@ -30,7 +30,7 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterObjects:
-    """Reachable clusters, keyed by path. ``unread`` gives the reason for each unreadable kind of a cluster."""
+    """Reachable clusters, keyed by path. ``unread`` contains the reason for each kind that a cluster does not list."""
 
     apis: Mapping[str, ClusterApi] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)

@@ -103,7 +103,7 @@ def _changes(planned: Any, current: Any, path: tuple[Key, ...]) -> Iterator[tupl
 
 
 def _counterpart(entry: Json, candidates: Sequence[Json], *, single: bool) -> Json | None:
-    """Return the entry of a list that corresponds to another one: it has the same key, or is the only one."""
+    """Return the entry of ``candidates`` that corresponds to ``entry``: it has the same key, or is the only one."""
     key = next((identity for identity in _IDENTITIES if identity in entry), None)
     if key is None or single:
         return next(

@@ -72,7 +72,7 @@ def _pinned(package: str) -> str:
 
 
 def untold(planned: StackResource) -> dict[str, Any]:
-    """Return the inputs that no API returns: the provider's own settings, labels, and the taints of a pool.
+    """Return the inputs that no API returns: settings of the provider, and the labels and taints to manage.
 
     The API returns more labels and taints. The provider manages only those in the import file.
     """

@@ -1,8 +1,8 @@
 """``--by-pipeline``: runs a command for a Vertex AI job in a pipeline on main, started from a user's terminal.
 
 The pipelines are `.github/workflows/jobs.yml` and the job `job` of `.gitlab-ci.yml`; `gh` or `glab` sends the requests.
-It was read on 2026-11-29 that workflows and pipelines accept inputs. The rest of the requests is general knowledge, and
-neither service was tried.
+That workflows and pipelines accept inputs was read on 2026-11-29. Everything else about the requests is general
+knowledge, and nothing was tried with either service.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _run(context: click.Context, options: dict[str, Any]) -> int:
 
 
 def _refuse_other_options(context: click.Context) -> None:
-    """Exit if there is another option, since the pipeline accepts only a merged file or the name of a run."""
+    """Exit if other options are given, since the pipeline accepts only a merged file or the name of a run."""
     refused_options = [
         parameter.opts[0]
         for parameter in context.command.params
