@@ -59,7 +59,7 @@ def team_references(stack: Stack, team: Team, home: Environment) -> Iterator[Dra
 
 
 def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find directories on instances that do not exist, belong to another team, or contain the homes of notebooks."""
+    """Find directories on instances that do not exist, belong to another team, or contain notebook users' homes."""
     paths: dict[str, Path] = {name: ("directories", name, "filestore") for name in team.directories}
     for name, directory in team.directories.items():
         if directory.filestore not in home.filestore:
@@ -84,7 +84,7 @@ def _directories(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]
 
 
 def _data_in_folders(stack: Stack, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find data sets of others inside the team's folder. Their mounts would follow links that the team creates."""
+    """Find data sets in the team's folder that others read: their mounts would follow links that the team creates."""
     folders = {
         directory.filestore: name
         for name, directory in team.directories.items()

@@ -138,7 +138,7 @@ class Workspace:
         return self.once("teams by name", self._teams_by_name).get((name, scope, key), [])
 
     def teams_meant(self, name: str, environment: str) -> list[str]:
-        """Return the stacks of a team. A file of the environment may name it by its own name or that of its stack."""
+        """Return the stacks of the team that an environment's file names, by its own name or that of its stack."""
         called = [stack.name for stack, _ in self.teams_called(name, "environment", environment)]
         if called:
             return called
@@ -299,9 +299,10 @@ def _repositories_in_a_perimeter(stack: Stack, environment: Environment) -> Iter
 
 
 class _ExistingRange(NamedTuple):
-    """A range of a VPC: ``network`` is its host project and name, ``subnet`` the subnet's region and name.
+    """A range of addresses in a VPC. ``network`` is the VPC's project and name, ``subnet`` the range's owner.
 
-    For a subnet that the environment creates, or a Filestore instance, ``subnet`` is the stack and its section.
+    For an existing subnet, ``subnet`` is its region and name. For a subnet that the environment creates, or a Filestore
+    instance, it is the stack and its section.
     """
 
     stack: str

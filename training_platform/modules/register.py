@@ -61,7 +61,7 @@ def _refuse_unknown(resources: Iterable[Resource]) -> None:
 
 
 def _mistakes(resource: Resource) -> Iterator[str]:
-    """Yield what the provider classes do not have: the resource's type, its inputs, and the outputs that it reads."""
+    """Yield what the provider's classes lack: the resource's type, its inputs, or the outputs that it reads."""
     try:
         resource_class = class_of(resource.type)
     except LookupError as error:

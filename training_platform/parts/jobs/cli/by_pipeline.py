@@ -94,7 +94,7 @@ def _refuse_other_options(context: click.Context) -> None:
 
 
 def _merged_file(folder: Path, file: Path) -> str:
-    """Return a job file's path in the repository. Exits if the file, or a file that it uploads, differs from main."""
+    """Return a job file's path in the repository. Exits if it, or a file that the job uploads, differs from main."""
     from training_platform.parts.jobs.job_file import job_source
 
     source = job_source(file, folder)
