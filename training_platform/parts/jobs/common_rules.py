@@ -77,7 +77,7 @@ JOB_OUTPUT = job_rule(
 
 
 def _without_output(job: ResolvedJob) -> Iterator[Draft]:
-    """Find fields that write below the output, in a job without output."""
+    """Find fields that make the program write to its output folder, in a job that has no output."""
     spec = job.spec
     if spec.output:
         yield from _unmounted_output(job)

@@ -31,11 +31,11 @@ ON_VERTEX: Final = "imageUri"
 
 
 class Launch(NamedTuple):
-    """The launcher's tasks for a program in addition to secrets and source.
+    """What the launcher does for a program in addition to fetching secrets and source.
 
-    It replaces placeholders in the variables ``nodes``, restarts a failed program up to ``restarts`` times, and sets
-    the variables that a shell ``script`` on the node exports. If ``on_gke``, it also acts as process 1: it forwards
-    signals, and a program that ends with 0 after a signal has not succeeded.
+    The launcher replaces the placeholders in the variables ``nodes``, restarts a failed program up to ``restarts``
+    times, and sets the variables that the shell ``script`` on the node exports. If ``on_gke``, it also acts as process
+    1: it forwards signals, and counts a program that ends with 0 after a signal as unsuccessful.
     """
 
     nodes: Mapping[str, str] = {}

@@ -56,7 +56,7 @@ def check_jobs(
 ) -> tuple[list[Finding], list[str]]:
     """Return the findings about job files, and sentences about unreadable ones.
 
-    ``stacks`` are the stacks that were checked with them.
+    ``stacks`` are the stacks that the same command checked.
     """
 
     @cache
@@ -79,9 +79,10 @@ def check_jobs(
 def check_job(
     path: FilePath, root: FilePath, workspace: Workspace, today: date, quotas: Callable[[], Quotas] | None = None
 ) -> tuple[Finding, ...]:
-    """Return the findings about a job file: about each place and target, and about permissions that no stack grants.
+    """Return the findings about a job file: for each cluster or region it names, and about missing permissions.
 
-    ``quotas`` returns the quotas that several files share. Raises UnreadableError.
+    Missing permissions are those that no stack grants. ``quotas`` returns the quotas that several files share. Raises
+    UnreadableError.
     """
     from training_platform.parts.jobs.submission_rights import rights_findings
 
@@ -150,7 +151,7 @@ def notes_of_file(path: FilePath, root: FilePath, workspace: Workspace, today: d
 
 
 def needs_of_jobs(root: FilePath, workspace: Workspace, today: date) -> dict[QuotaKey, float]:
-    """Return the maximum of each quota that the stacks and any one job without errors need together.
+    """Return, for each quota, the largest amount that all stacks and a single job without errors need together.
 
     Raises UnreadableError.
     """

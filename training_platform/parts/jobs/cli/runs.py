@@ -111,7 +111,7 @@ class RunsOptions:
         return repository(self.root)
 
     def api(self, place: RunPlace) -> Any:
-        """Return the API of a place: a ClusterApi or VertexJobs. Raises ClusterError or GoogleError."""
+        """Return the API at a place where jobs run: ClusterApi or VertexJobs. Raises ClusterError or GoogleError."""
         from training_platform.clients.google_services import VertexJobs
         from training_platform.clients.kubernetes_api import connect
 
@@ -327,7 +327,7 @@ def _print_submitted(names: list[str], prepared: Prepared, options: RunsOptions)
 
 
 def _published_waits(place: RunPlace, options: RunsOptions) -> Waits | None:
-    """Return the published table of waits of a cluster. If it is unreadable, print this on standard error."""
+    """Return the published expected start times of a cluster's jobs. If unreadable, say so on standard error."""
     from training_platform.parts.jobs.runs.waits import read_waits
 
     if place.target != "gke":
@@ -340,7 +340,7 @@ def _published_waits(place: RunPlace, options: RunsOptions) -> Waits | None:
 
 
 def _submit_wherever(file: Path, options: RunsOptions, minutes: float) -> None:
-    """Submit a job to its places in order until it starts in one. If none starts it, leave it waiting in the first.
+    """Submit a job to each of its places in turn until one starts it. If none does, leave it waiting in the first.
 
     Each attempt is a separate run, which is deleted before the next attempt.
     """

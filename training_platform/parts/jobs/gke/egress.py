@@ -64,7 +64,7 @@ _INDEX_OPTION = re.compile(r"--(default-)?index(-url)?[ =]|(^| )-i ")
 
 
 def _named_hosts(text: str) -> list[str]:
-    """Return the hosts of URLs and of programs such as pip, without duplicates and Google's own."""
+    """Return the hosts of URLs, and those that programs such as pip use, without duplicates and Google's hosts."""
     hosts = [host for host in dict.fromkeys(_URL.findall(text)) if not _GOOGLE.fullmatch(host)]
     for row in _HOSTS:
         if any(re.search(pattern, text) for pattern in row["patterns"]):
@@ -73,7 +73,7 @@ def _named_hosts(text: str) -> list[str]:
 
 
 def _no_index(job: ResolvedJob, path: Path) -> Draft:
-    """Return the finding about packages without an index. Only the job can tell which allowed host is one."""
+    """Return the finding that a job can reach no index for its packages. Only the job says which hosts are indexes."""
     message = f"installs packages, and pods of team {job.team.name} can reach no package index that the job names"
     allowed = (
         "python_repository in the environment's stack for packages of source, an image that contains the packages, "

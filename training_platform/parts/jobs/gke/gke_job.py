@@ -94,7 +94,7 @@ class GkeJob(ResolvedJob):
 
     @property
     def large_pools(self) -> list[ExpandedPool]:
-        """The pools of the flavor whose VMs have as many GPUs as the layout, or enough for a job's part of a VM."""
+        """The pools of the flavor whose VMs fit: as many GPUs as in the job's pool, or enough for its part of a VM."""
         if self.gke.gpus is None:
             return [pool for pool in self.flavor.pools if pool.machine.chips == self.pool.machine.chips]
         return [pool for pool in self.flavor.pools if pool.machine.chips >= self.gke.gpus]

@@ -32,7 +32,7 @@ _NCCL: Mapping[str, Mapping[str, str]] = table(__file__, "nccl.yaml")
 
 @dataclass(frozen=True, kw_only=True)
 class GpuDirect:
-    """The parts of a pod. ``variables`` are for the training container, and ``script`` sets more variables in it."""
+    """What GPUDirect adds to a pod. ``variables`` and the variables that ``script`` sets are for its container."""
 
     annotations: Mapping[str, str]
     variables: Mapping[str, str]
@@ -62,7 +62,7 @@ def nccl_findings(job: GkeJob) -> Iterator[Draft]:
 
 
 def fabric_of(flavor: Flavor, nodes: int) -> str | None:
-    """Return the networks between GPUs for a job of ``nodes`` VMs: those with the most VMs in its flavor.
+    """Return the kind of networks between GPUs for a job of ``nodes`` VMs: the kind of most VMs in its flavor.
 
     The result is None for a job with one VM, and for pools without such networks or with VMs that jobs share.
     """
@@ -76,7 +76,7 @@ def fabric_of(flavor: Flavor, nodes: int) -> str | None:
 
 
 def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
-    """Return the pools in which a job of ``nodes`` VMs can run: those with the networks that its pods refer to."""
+    """Return the pools in which a job of ``nodes`` VMs can run: those that have the networks its pods request."""
     fabric = fabric_of(flavor, nodes)
     return tuple(pool for pool in flavor.pools if fabric in (None, pod_fabric(pool)))
 

@@ -42,7 +42,7 @@ INTERRUPTED = {
 
 
 def unstartable(retry_on: Collection[int]) -> dict[str, Any]:
-    """Return the rule for a program that cannot start. It is not retried, except for codes in ``retry_on``."""
+    """Return the failure rule for a program that cannot start: no retry, unless its exit code is in ``retry_on``."""
     codes = "|".join(str(code) for code in UNSTARTABLE if code not in retry_on)
     return {
         "name": "unstartable",
@@ -63,7 +63,7 @@ RETRIED = {
 
 
 def ended(leading: str) -> dict[str, Any]:
-    """Return the rule for a program that ended with a code that is not in ``retry_on``.
+    """Return the failure rule for a program that ended with an exit code outside ``retry_on``.
 
     The rule applies only to the replicated job with the program. Workers of Pathways have no exit codes of their own,
     and their failure restarts the run.

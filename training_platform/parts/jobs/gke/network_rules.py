@@ -62,7 +62,7 @@ def network_findings(job: GkeJob) -> Iterator[Draft]:
 
 
 def _zones_apart(job: GkeJob) -> Iterator[Draft]:
-    """Find a job with more VMs than one zone has, so that the traffic between its GPUs crosses zones.
+    """Find a job that needs more VMs than its pools have in one zone, so that traffic between GPUs crosses zones.
 
     RDMA networks and queued VMs are always in one zone, so they are not reported.
     """

@@ -43,7 +43,7 @@ _PROXY = 29000  # port
 _ALONE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "kubernetes.io/hostname"}
 _TEXTS: Json = table(__file__, "pathways.yaml")
 VERSIONS: Final[Mapping[str, str]] = _TEXTS["versions"]
-"""Pathways' name of the TPU in each machine type."""
+"""The names that Pathways uses for TPUs, keyed by machine type."""
 OWN_LIMITS: Final = tuple(_TEXTS[name]["resources"]["limits"] for name in ("manager", "proxy"))
 """The CPUs and GB of memory that the manager and the proxy use on the head's VM."""
 
@@ -186,7 +186,7 @@ def pathways_findings(job: GkeJob) -> Iterator[Draft]:
 
 
 def _head(job: GkeJob) -> Iterator[Draft]:
-    """Find a cluster without VMs for heads, and a program that requests more than Pathways leaves on such a VM."""
+    """Find a cluster that has no VMs for heads, and a program that needs more of such a VM than Pathways leaves."""
     pool = job.cluster.pathways
     if pool is None:
         clusters_with_heads = [name for name, spec in job.environment.clusters.items() if spec.pathways]

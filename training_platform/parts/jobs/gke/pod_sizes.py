@@ -12,9 +12,10 @@ from training_platform.parts.jobs.gke.gke_job import GkeJob
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """A pod's share of its VM: limits of ``memory`` and ``disk`` in GiB, and requests, also for vCPUs.
+    """A pod's share of its VM. ``memory`` and ``disk`` are its limits in GiB; the other amounts are its requests.
 
-    ``cpus`` and the requested amounts are 0 for a pod that has its VM alone, since no other pod can take its place.
+    ``cpus``, in vCPUs, and the requested amounts are 0 for a pod that has its VM alone, since no other pod can take its
+    place.
     """
 
     memory: int
@@ -35,7 +36,7 @@ MODEL_GIB: Final = 30  # seven billion parameters in 16 bits: 14 GiB, loaded onc
 def pod_parts(job: GkeJob) -> Parts:
     """Return a pod's share of its VM, from the job's fields and defaults for the smallest VMs that can run it.
 
-    A pod that shares its VM requests its share, which leaves the same for each of the other accelerators. Its disk
+    A pod that shares its VM requests its share, so that each of the other accelerators keeps an equal share. Its disk
     limit is always large enough for a model, since 200 GB for eight GPUs would be only 9 GiB for each.
     """
     spec = job.spec

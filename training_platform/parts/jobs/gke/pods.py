@@ -70,11 +70,11 @@ def program_spec(job: GkeJob, pods: int, template: dict[str, Any]) -> dict[str, 
     """Return the spec of a Job whose pods run the job's own program.
 
     A pod failure policy rule fails the Job for the exit codes in ``retry_on``, and for those of a program that cannot
-    start; JobSet's rules match the message of this rule. ``backoffLimit`` fails it for all other codes. It must not be
-    reversed: the Job controller also applies rules to pods of a suspended Job, so after an eviction by Kueue, the exit
-    code of an evicted pod would fail the run when it is admitted again. Source: Kubernetes v1.36.3, pkg/controller/job,
-    ``getFailJobMessage``, which also reads pods without finalizers; observed on a kubelet with Kueue 0.19.2,
-    2026-11-28.
+    start; JobSet's rules match the message of this rule. ``backoffLimit`` fails it for all other codes. The two must
+    not be swapped: the Job controller also applies rules to pods of a suspended Job, so after an eviction by Kueue, the
+    exit code of an evicted pod would fail the run when it is admitted again. Source: Kubernetes v1.36.3,
+    pkg/controller/job, ``getFailJobMessage``, which also reads pods without finalizers; observed on a kubelet with
+    Kueue 0.19.2, 2026-11-28.
     """
     codes = sorted({*job.spec.retry_on, *UNSTARTABLE})
     program = {"containerName": CONTAINER, "operator": "In", "values": codes}
@@ -261,6 +261,6 @@ def _field(path: str) -> dict[str, Any]:
 
 
 def _merged(of_direct: tuple[dict[str, Any], ...], of_job: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return both lists. If both contain /dev/shm, only the job's entry is kept."""
+    """Return the entries of both lists. If both have one for /dev/shm, only the job's entry is kept."""
     twice = any(row["name"] == SHARED_MEMORY for row in of_job)
     return [*(row for row in of_direct if row["name"] != SHARED_MEMORY or not twice), *of_job]

@@ -150,7 +150,7 @@ JOB_GRACE_REFUSED = gke_rule(
 
 
 def _grace(job: GkeJob) -> Iterator[Draft]:
-    """Find a grace period for a checkpoint that exceeds the one of spot VMs or of the cluster."""
+    """Find a grace period for a checkpoint that is longer than spot VMs or the cluster allow."""
     seconds = job.gke.grace_seconds
     path = ("gke", "grace_seconds")
     if job.flavor.capacity == "spot" and seconds > SPOT_SECONDS and "grace_seconds" in job.gke.model_fields_set:

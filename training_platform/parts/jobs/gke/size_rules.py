@@ -1,4 +1,4 @@
-"""Findings about the size of a job on GKE: its slices or VMs and their GPUs, compared with its pools and its team."""
+"""Findings about the size of a job on GKE: its slices, VMs and GPUs, compared with its pools and its team's quota."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training_platform.quota.charges import shown
 
 
 def size_findings(job: GkeJob) -> Iterator[Draft]:
-    """Find more slices, VMs or GPUs than the job can have, and GPUs that would stay idle because of the job."""
+    """Find a job that requests more slices, VMs or GPUs than it can have, or that keeps GPUs idle."""
     if job.gke.pool:
         yield from _pods_without_gpus(job)
     elif job.chips_per_pod <= job.pool.machine.chips:  # else _part_of_a_vm reports that no VM has as many
@@ -58,7 +58,7 @@ JOB_FITS_SHARE = gke_rule(
 
 
 def _slices_or_vms(job: GkeJob) -> Iterator[Draft]:
-    """Find more slices or VMs than the pools or the team can have. Only the lower limit is reported."""
+    """Find a job with more slices or VMs than the pools or the team can have. Only the lower limit is reported."""
     flavor = job.flavor
     unit_chips = job.demand // job.units
     unit = "slice" if job.is_tpu else "VM"
@@ -90,7 +90,7 @@ def _slices_or_vms(job: GkeJob) -> Iterator[Draft]:
 
 
 def _pool_capacity(job: GkeJob, unit_chips: int) -> int:
-    """Return the number of chips in a flavor's pools that the job can use. Parts of a VM count only as whole parts.
+    """Return the number of chips in a flavor's pools that the job can use. A rest too small for a pod is not counted.
 
     Queued VMs for a job come from one pool, so the largest pool decides. Other pools are added up.
     """
@@ -117,7 +117,7 @@ JOB_POOL_QUEUE = gke_rule(
 
 
 def _pods_without_gpus(job: GkeJob) -> Iterator[Draft]:
-    """Find more pods than a CPU pool or the team can have, and a queue that admits none of them."""
+    """Find a job with more pods than a CPU pool or the team can have, and a queue that admits none of its pods."""
     pod_cpus = job.cpus_per_pod or 1
     capacity = job.pool.max_nodes * max(1, job.pool.machine.vcpus // pod_cpus)
     quota = cpu_quota(job)
@@ -149,7 +149,7 @@ JOB_PART = gke_rule(
 
 
 def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
-    """Find more GPUs than a VM has, and fewer GPUs than a VM has in a job that needs whole VMs."""
+    """Find a job that requests more GPUs than a VM has, or that needs whole VMs and requests only a part of each."""
     machine = job.pool.machine
     gpus = job.gke.gpus
     path = ("gke", "gpus")
@@ -183,7 +183,7 @@ def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
 
 
 def _idle_gpus(job: GkeJob) -> Iterator[Draft]:
-    """Find requests for so much CPU, memory or disk that no other job can use the remaining GPUs of the VM."""
+    """Find a job that requests so much CPU, memory or disk that no other job can use the VM's remaining GPUs."""
     gpus = job.gke.gpus
     places = job.pool.machine.chips * job.pool.places_per_gpu
     if gpus is None or gpus >= places:
@@ -220,7 +220,7 @@ JOB_SLICES_FROM_ZERO = gke_rule(
 
 
 def _multislice(job: GkeJob) -> Iterator[Draft]:
-    """Find pools that do not meet the needs of multislice.
+    """Find pools that do not meet the requirements of multislice training.
 
     Source: GKE docs on multislice TPUs; JobSet reports, 2026.
     """

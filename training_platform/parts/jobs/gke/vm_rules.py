@@ -36,7 +36,7 @@ JOB_MACHINE = gke_rule(
 
 
 def _machine(job: GkeJob) -> Iterator[Draft]:
-    """Find more CPUs, memory or disk than a VM has. The part that the VM's own software uses is unknown."""
+    """Find a job that requests more CPUs, memory or disk than a VM has. How much the VM itself uses is unknown."""
     pool = job.pool
     spec = job.spec
     units = {"cpu": "vCPUs", "disk_gib": "GiB of disk"}
