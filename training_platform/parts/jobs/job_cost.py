@@ -237,7 +237,7 @@ def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = (
 
 @dataclass(frozen=True, kw_only=True)
 class TeamCost:
-    """A team's use of its queues in a month: chip-hours of each cluster and flavor with list prices, and budgets."""
+    """What a team used in a month: chip-hours of each cluster and flavor, their list prices, and the team's budgets."""
 
     month: str
     rows: tuple[tuple[str, str, float, float | None], ...]  # cluster, flavor, chip-hours, USD of its machines
@@ -368,7 +368,7 @@ def _note(cost: JobCost) -> str:
 
 
 def _without_own(machines: _Rows, book: PriceBook) -> bool:
-    """Return True if some machine has no flex-start price, neither by contract nor in the price list."""
+    """Return True if some machine has no flex-start price, either in a contract or in the price list."""
     for machine, _ in machines:
         listed = machine.price.usd if machine.price else {}
         if "flex-start" not in book.machines.get(machine.name, {}) and "flex-start" not in listed:

@@ -1,6 +1,6 @@
-"""Reads a job file into the model of a job, with the position of each value, or into the model's rejections.
+"""Reads a job file: returns a job with the position of each value, or findings about the values that are rejected.
 
-Rejections suggest names that the job's team has, such as its buckets and secrets.
+The findings suggest names that the job's team has, such as its buckets and secrets.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def job_source(path: FilePath, root: FilePath) -> Source:
 
 
 def number_of_places(value: Any, target: Target) -> int:
-    """Return how many places a target has in a job file's values, or 0 without this target."""
+    """Return how many places (clusters or regions) a job file lists for a target, or 0 without this target."""
     places = value.get(target) if isinstance(value, dict) else None
     if places is None:
         return 0
@@ -81,7 +81,7 @@ def number_of_places(value: Any, target: Target) -> int:
 
 
 def at_place(source: Source, index: int) -> Source:
-    """Return a file as if each target had only the place with this index, or its first place if there is none.
+    """Return a file in which each target has only one place: the one with this index, or its first if there is none.
 
     Positions are still those in the file.
     """

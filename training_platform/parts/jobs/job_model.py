@@ -366,7 +366,7 @@ class GkeTarget(Consistent):
         return {**value, "nodes": 1} if counted else value
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield problems: not exactly one of flavor and pool, or of the counts; fields that a CPU pool cannot have."""
+        """Yield problems: not one of flavor and pool, not one of the counts, or a field that CPU pools do not have."""
         if (self.flavor is None) == (self.pool is None):
             subject = "neither flavor nor pool is" if self.flavor is None else "flavor and pool are both"
             yield Problem((), f"{subject} given", allowed="flavor, or pool for VMs without TPUs or GPUs")

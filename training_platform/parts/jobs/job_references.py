@@ -20,7 +20,7 @@ from training_platform.parts.jobs.job_model import GkeTarget, Job
 
 
 class JobReference(NamedTuple):
-    """A name in a job file, its kind, and the names of this kind that the team has."""
+    """A name to which a job file refers, the kind of thing it names, and the team's names of this kind."""
 
     path: Path
     value: str
@@ -138,7 +138,7 @@ def _shares(
 def unknown_name(
     source: Source, path: Path, value: str, kind: str, names: Collection[str], *, rests_on: tuple[Place, ...] = ()
 ) -> Draft:
-    """Return a finding that a name in a job file is not declared. If only one name is declared, it is the nearest."""
+    """Return a finding that a name in a job file is not declared. If only one name is declared, it is suggested."""
     only_name = next(iter(names)) if len(names) == 1 else None
     return finding(
         source,

@@ -76,7 +76,7 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def yaml_text(value: Any) -> str:
-    """Return a value as YAML, with keys in their order. A string of several lines is a block; repetitions are aliases.
+    """Return a value as YAML, with keys in their order. Strings of several lines are blocks; repetitions are aliases.
 
     Strings that some YAML parser reads as a number, a boolean or a date are quoted. For example, kubectl reads ``1e3``
     as a number and ``y`` as true, and PyYAML would write both without quotes.

@@ -184,7 +184,7 @@ def _starts_processes(job: ResolvedJob) -> bool:
 
 
 def _variables(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator[Draft]:
-    """Find variables of the job that must not be equal on all nodes, or that hide accelerators."""
+    """Find variables of the job that must differ between nodes, that are wrong for them, or that hide accelerators."""
     for name, value in job.spec.env.items():
         if name == "WORLD_SIZE" and value.isdecimal() and int(value) != nodes * max(chips, 1) and not tpu:
             message = f"is {value}, and the job has {nodes * max(chips, 1)} processes"

@@ -78,9 +78,9 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
 
 
 class PlacedJob(NamedTuple):
-    """A job at the places with one index, or None with the findings about its file.
+    """A job at those of its places that have one index in the file, or None with the findings about the file.
 
-    ``targets`` are the targets that have such a place.
+    ``targets`` are the targets that have a place with this index.
     """
 
     job: ResolvedJob | None

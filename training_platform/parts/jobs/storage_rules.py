@@ -63,7 +63,7 @@ JOB_DATA_SET_REGION = job_rule(
 
 
 def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterator[Draft]:
-    """Find data sets that cannot be mounted in a region, on Vertex AI, or not yet, and buckets in another region."""
+    """Find data sets that the job cannot mount in its region, on Vertex AI or yet, and buckets in another region."""
     for index, mount in enumerate(job.spec.mounts):
         if (key := mount.source.data_set) is None:
             continue
@@ -138,7 +138,7 @@ def bucket_findings(job: ResolvedJob, region: str) -> Iterator[Draft]:
 
 
 def disk_findings(job: ResolvedJob, zones: Collection[str | None]) -> Iterator[Draft]:
-    """Find data sets on a disk outside the zones of the job's VMs. None in ``zones`` stands for any zone."""
+    """Find data sets on disks in zones where none of the job's VMs are. None in ``zones`` stands for any zone."""
     for index, mount in enumerate(job.spec.mounts):
         data = job.environment.data_sets[mount.source.data_set] if mount.source.data_set else None
         disk = data.hyperdisk_ml if data else None

@@ -82,7 +82,7 @@ def _drafts(job: ResolvedJob, target: Target) -> Iterator[Draft]:
 
 
 def _image_of_others(job: ResolvedJob) -> Iterator[Draft]:
-    """Find an Artifact Registry image in a project of no stack, except Vertex AI's images, which everybody may pull.
+    """Find an Artifact Registry image in a project that no stack uses, except Vertex AI's images, which are public.
 
     For any other registry, only the image's name is known.
     """

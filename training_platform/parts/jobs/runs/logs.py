@@ -110,8 +110,8 @@ def vertex_lines(
 ) -> Iterator[LogLine]:
     """Yield the lines of a run's replicas. With ``ended``, also yield new lines until it returns true.
 
-    ``ids`` returns the current ids of the run's jobs, each with its trial. If a new trial appears, entries are
-    requested again from the start of the run, since its lines may be older than the last line of another trial.
+    ``ids`` returns the current ids of the run's jobs, each with its trial. If a new trial appears, log entries are
+    requested again from the start of the run, since lines of the new trial may be older than the last line of another.
     """
     begin = since = f' AND timestamp>="{run.created}"' if run.created else ""
     seen: set[str] = set()

@@ -45,7 +45,7 @@ def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
 
 
 def with_wait(run: Run, pods: Iterable[Json]) -> Run:
-    """Return a run with the reason why containers of its pending pods wait. Reasons other than a start come first."""
+    """Return a run with the reason why containers of its pending pods wait, if possible another than starting up."""
     waits = sorted(filter(None, map(container_wait, pods)), key=lambda wait: wait.get("reason") in _STARTS)
     if run.state != "starting" or not waits:
         return run
@@ -54,7 +54,7 @@ def with_wait(run: Run, pods: Iterable[Json]) -> Run:
 
 
 def container_wait(pod: Json) -> Json:
-    """Return reason and message of a waiting container of a pod. Reasons other than its start come first.
+    """Return reason and message of a pod's waiting container, if possible of one that is not just starting.
 
     While an init container's image cannot be pulled, the other containers only wait for the pod's initialization.
     """

@@ -1,4 +1,4 @@
-"""Runs on Vertex AI, read from the bodies of its training jobs, and the reasons why they wait or failed. Pure.
+"""Runs on Vertex AI, read from the bodies of its training jobs, and why they wait or failed. It sends no requests.
 
 Source: Vertex AI v1, CustomJob and JobState of the discovery document that google-api-python-client ships, read
 2026-11-22.
@@ -47,7 +47,8 @@ def working_job(pipeline: Json) -> str:
 def log_ids(bodies: Iterable[Json]) -> dict[str, str]:
     """Return the ids under which Cloud Logging may have lines of a run's jobs, each with its trial.
 
-    ``gcloud ai hp-tuning-jobs stream-logs`` uses the tuning job's id. A trial also names a custom job.
+    ``gcloud ai hp-tuning-jobs stream-logs`` uses the tuning job's id. In addition, each trial names a custom job, whose
+    id may be used for its lines.
     """
     ids: dict[str, str] = {}
     for body in bodies:
@@ -88,7 +89,7 @@ def vertex_run(body: Json, working: Json | None = None) -> Run:
 
 
 def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator[str]:
-    """Yield sentences about a run, the cause first. For a pipeline, it is the cause of its job until that has ended."""
+    """Yield sentences about a run, the cause first. For a pipeline whose job has not ended, it is the job's cause."""
     if working and _phase(working) != "SUCCEEDED":
         body = working
     elif working and run.state == "running":

@@ -1,4 +1,4 @@
-"""Places of runs: the clusters, and regions of Vertex AI, that teams and job files name. It uses no network."""
+"""The places where runs can be: clusters, and regions of Vertex AI, that teams and job files name. Uses no network."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _places(
 def places_of_run(
     root: Path, workspace: Workspace, run: str, *, team: str | None = None
 ) -> tuple[list[RunPlace], list[RunPlace]]:
-    """Return the places in the file of a run's job, which is found by the run's name, and other places of its team.
+    """Return the places that the file of a run's job names, and other places of the team. The run's name tells the job.
 
     The job file may have changed since the run was submitted. With ``team``, it may even have been deleted. Raises
     UserError.

@@ -102,7 +102,7 @@ def is_withheld(error: GoogleError, place: RunPlace) -> bool:
 
 
 def withheld(error: UserError, place: RunPlace) -> UserError:
-    """Return an error of Vertex AI that also names who may start and list jobs in the project."""
+    """Return an error of Vertex AI, with the names of those who may start and list jobs in the project."""
     sentence = members_may_not(place.team, place.environment, place.scope.project)
     return UserError(f"{error} {sentence[0].upper()}{sentence[1:]}.")
 
@@ -145,8 +145,8 @@ def why_gke(
 ) -> list[str]:
     """Return the reasons why a run on GKE waits or failed. Raises ClusterError.
 
-    ``job`` is the job in its file, if it still targets GKE. ``vms`` returns sentences about the activity of a job's
-    pools. It is called if an admitted run waits for VMs.
+    ``job`` is the job in its file, if it still targets GKE. ``vms`` returns sentences about the recent activity of the
+    node pools. It is called if an admitted run waits for VMs.
     """
     namespace = place.team.name
     jobset = cluster.get(JOBSETS, namespace, run.name)

@@ -1,4 +1,4 @@
-"""Explains in sentences why a run on GKE waits or failed, from its queue to its VMs. Pure, from plain objects.
+"""Explains in sentences why a run on GKE waits or failed, from its queue to its VMs. It sends no requests.
 
 For other teams' runs, it states only totals. Messages in quotation marks are Kueue's or GKE's own. Sources: Kueue
 0.19.2, pkg/workload and pkg/controller/admissionchecks/provisioning; autoscaler v1 ProvisioningRequest;
@@ -140,7 +140,7 @@ def _share(run: Run, seen: Seen) -> Iterator[str]:
 
 
 def _placement(seen: Seen, vms: int) -> Iterator[str]:
-    """Yield the reason why a required placement waits.
+    """Yield the reason why a run waits that requires its VMs to be placed close together.
 
     If the queue has flavors without a topology, Kueue's message lists only those, without a reason for the run's own
     flavor (observed with 0.19.2, 2026-11-28).
@@ -262,7 +262,7 @@ def _failed(run: Run, seen: Seen) -> Iterator[str]:
 
 
 def _retries(run: Run, seen: Seen) -> Iterator[str]:
-    """Yield how many times a check requeued a waiting run. Each time, the run lost its quota and its position."""
+    """Yield how many times an admission check requeued a waiting run. Each time, it lost its quota and position."""
     status = (seen.workload or {}).get("status") or {}
     for check in status.get("admissionChecks") or ():
         if check.get("retryCount") and run.state != "succeeded":
@@ -341,7 +341,7 @@ _CALM: Final = ("RUNNING", "RECONCILING")
 
 
 def vm_sentences(job: GkeJob, states: Callable[[], Mapping[str, Json]], today: date) -> Iterator[str]:
-    """Yield sentences about the pools of a job's VMs: GKE's messages, and the quota that they charge.
+    """Yield GKE's messages about the pools of a job's VMs, and sentences about the quota that these pools charge.
 
     ``states`` reads the cluster's node pools. Sentences are left out if the caller may not read the pools, for example
     with only a kubeconfig, or if no snapshot has the quota.
