@@ -166,7 +166,7 @@ def judged_cloud(
 
 
 def _with_known_machine(view: View) -> View:
-    """Return a view with a machine type that can be charged. Raises Refusal for an unknown machine type.
+    """Return the view of a resource whose machine type can be charged. Raises Refusal for an unknown machine type.
 
     Surge VMs are not charged, since they exist only during an upgrade.
     """
@@ -188,9 +188,9 @@ def _with_known_machine(view: View) -> View:
 
 
 def _with_current_nodes(view: View, nodes: int | None) -> View:
-    """Return a view with a pool's current VMs as its maximum, since Google charges these.
+    """Return the view of a resource with its current VMs as the maximum of its pool, since Google charges these.
 
-    ``nodes`` is the size of a node pool.
+    ``nodes`` is the current size of a node pool.
     """
     if isinstance(view, PersistentPoolView):
         return view.replaced(max_replicas=None)
@@ -218,7 +218,7 @@ def _agent(policies: Policies, name: str, project: str) -> str:
 
 
 def _by_id(policies: Policies, resource: str) -> str:
-    """Return a resource with its project's id instead of the number, if the cloud has the project."""
+    """Return a resource's name with the id of its project instead of the number, if the cloud has the project."""
     kind, _, project_path = resource.partition("/")
     project, slash, below = project_path.partition("/")
     ids = {number: name for name, number in policies.numbers.items()}

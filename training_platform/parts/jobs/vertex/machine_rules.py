@@ -183,7 +183,7 @@ JOB_VERTEX_TPU_POOL = vertex_rule(
 
 
 def role_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Yield the findings about roles other than workers, each at its own machine type."""
+    """Yield the findings about replicas with roles other than worker, each at the machine type of its role."""
     tpu = target.machine.kind == "tpu"
     for pool in pools(target):
         if len(pool.field) == 1:  # the workers'

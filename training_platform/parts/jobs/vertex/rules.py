@@ -102,7 +102,7 @@ JOB_VERTEX_SHARED_MEMORY = vertex_rule(
 
 
 def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Find more CPUs or memory than the machine has, and uses of /dev/shm, whose size cannot be set on Vertex AI.
+    """Find a job that requests more CPUs or memory than its machine has, or uses /dev/shm, whose size is fixed there.
 
     The discovery document of 2026-11-06 has no such field in a CustomJobSpec. The default size was not read.
     """
@@ -175,7 +175,7 @@ JOB_VERTEX_ARGS = vertex_rule(
 
 
 def _container(job: ResolvedJob) -> Iterator[Draft]:
-    """Find more variables or longer arguments than Vertex AI accepts."""
+    """Find a container with more variables, or with longer arguments, than Vertex AI accepts."""
     if not readable(job):  # the launcher's variables depend on the source
         return
     count, length = program_texts(job)

@@ -30,7 +30,7 @@ SNAPSHOT_ROLE = "roles/cloudquotas.viewer"  # members of a team have it not
 
 @dataclass(frozen=True, kw_only=True)
 class JobCharge:
-    """A quota that a job charges: the line of the project's ledger including the job, and the job's own amount."""
+    """A quota that a job charges: the project's total charges including the job, and the job's own amount."""
 
     line: Line
     amount: float
@@ -42,9 +42,10 @@ class JobCharge:
 
 
 class Quotas:
-    """Quotas of all projects and the stacks' charges. They are read on first use, once for all jobs of a check.
+    """The quotas of all projects, and the stacks' charges to them. Both are read only once for all jobs of a check.
 
-    ``stacks`` are the stacks in a check of the whole repository, which has already read both.
+    They are read on first use. If the whole repository is checked, ``stacks`` are the checked stacks, which have
+    already read both.
     """
 
     def __init__(self, workspace: Workspace, today: date, stacks: CheckedStacks | None = None) -> None:

@@ -70,7 +70,7 @@ def vertex_target(job: ResolvedJob) -> VertexTarget:
 
 
 def pools(target: VertexTarget) -> list[Pool]:
-    """Return a job's pools in order. The first must have exactly one replica, so the other replicas are workers."""
+    """Return a job's pools in order. The first pool must have exactly one replica, so others go to a second pool."""
     every = [Pool(role="chief", vm=target, replicas=1)]
     if target.chief:
         every = [Pool(role="chief", vm=target.chief, replicas=1, field=("chief", "machine_type"))]
@@ -232,7 +232,7 @@ class KeptMachines:
         return self.age > ADVISED
 
     def __str__(self) -> str:
-        """Return the line for people."""
+        """Return a line about the persistent resource for people."""
         # Prices include neither disks nor Vertex AI's own fee.
         price = f"at least {self.cost.minimum:.2f} USD an hour" if self.cost.sums_up else "no price known"
         idle = ", idle" if self.idle else ""

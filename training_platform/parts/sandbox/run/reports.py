@@ -42,7 +42,7 @@ _MOST_IN_PROGRESS: Final = 5  # operations in the progress line, the oldest firs
 
 
 class RunFailed(Exception):
-    """Raised if the engine, the cloud or a protection refuses a step. ``summary`` has the steps before. Exit code 1."""
+    """Raised if the engine, the cloud or a protection refuses a step. ``summary`` has earlier steps. Exit code 1."""
 
     def __init__(self, message: str, summary: Summary | None = None) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ class Step:
 
     @property
     def changes(self) -> bool:
-        """Whether the operation changed a resource, and did not only read it."""
+        """Whether the operation changed a resource, as opposed to only reading it."""
         return self.op not in _UNCHANGED and is_resource(self.urn, self.type, custom=self.custom)
 
 
@@ -215,7 +215,7 @@ def _op(metadata: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaRow:
-    """A quota in use. ``limit`` is None if it is unknown or unlimited."""
+    """A quota in use. ``limit`` is None if there is no limit or if it is unknown."""
 
     project: str
     service: str
@@ -256,7 +256,8 @@ def summarize(
 ) -> Summary:
     """Return the summary of a run.
 
-    ``without_events`` is the number of components and references that a refresh counts without events.
+    ``without_events`` is the number of components and references that the engine counts in a refresh although they have
+    no events.
     """
     changed = timeline.changed()
     counts = Counter(timeline.counts or (step.op for step in timeline.steps))

@@ -96,9 +96,10 @@ def serving(
 
 
 def make_cloud(folder: SandboxFolder, workspace: Workspace, durations: Mapping[str, float]) -> LocalCloud:
-    """Return the local cloud from its file, with the projects of all stacks, networks and keys, and their quotas.
+    """Return the local cloud that is saved in the folder, with quotas and with every project that stack files need.
 
-    A project that no stack file names still exists while it has resources, so that its stacks can be destroyed.
+    These are the projects of stacks, networks and keys. A project that no stack file names still exists while it has
+    resources, so that its stacks can be destroyed.
     """
     snapshots = read_snapshots(folder.root, today(folder.root)).by_project
     store = Store(folder.cloud)

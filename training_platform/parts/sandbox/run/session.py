@@ -140,7 +140,7 @@ class Session:
             return self._run(name, "refresh", engine)
 
     def destroy(self, name: str, *, lift: bool = False) -> Summary:
-        """Delete a stack's resources. Raises RunFailed if it is protected, or if a stack of a team in it is up."""
+        """Delete a stack's resources. Raises RunFailed if it is protected, or an environment with a team that is up."""
         self._refuse_destroy(name, lift)
         self._claim()
         if self.cluster is not None:
