@@ -52,7 +52,7 @@ def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> 
 
 
 def manifests_of(cluster: Cluster, labels: Mapping[str, Mapping[str, str]]) -> Manifests:
-    """Return the queues of stack files in the form of manifests, so that workloads, which name resources, can be used.
+    """Return the queues of stack files in the form that workloads need, which name resources and node labels.
 
     ``labels`` contains the node labels of each flavor.
     """

@@ -65,7 +65,7 @@ class CurrentFiles(NamedTuple):
     undecided: tuple[Wish, ...]
 
     def verdict(self, candidate: Candidate) -> str:
-        """Return the missed wishes, or a text that all wishes are met that the trace can decide."""
+        """Return a sentence that lists the missed wishes, or says that all wishes that the trace can decide are met."""
         if candidate.missed:
             return f"missed: {'; '.join(candidate.missed)}"
         return "all other wishes are met" if self.undecided else "all wishes are met"
@@ -108,7 +108,10 @@ class ChangeSearch:
     _passing: dict[frozenset[tuple[str, str]], bool] = field(init=False, default_factory=dict, repr=False)  # by texts
 
     def run(self, max_candidates: int, progress: Callable[[str], None]) -> Recommendation:
-        """Simulate up to ``max_candidates``, and return the best. Raises UserError if the trace decides no wish."""
+        """Simulate up to ``max_candidates``, and return the best. Raises UserError if no wish can be decided.
+
+        A wish can be decided if the trace has jobs of its team.
+        """
         current = self._begin()
         best = current.candidate
         played = 1
@@ -125,7 +128,7 @@ class ChangeSearch:
         return Recommendation(current, best, played=played)
 
     def _begin(self) -> CurrentFiles:
-        """Simulate the current files. Raises UserError if the trace decides no wish."""
+        """Simulate the current files. Raises UserError if the trace has no jobs of any team with a wish."""
         current_clusters = list(clusters(self.workspace, self.environment, self.book))
         trace = read_trace(self.trace, current_clusters)
         teams = {job.team for job in trace.jobs}
@@ -179,7 +182,7 @@ class ChangeSearch:
     def _candidate(
         self, texts: Texts, workspace: Workspace, played_clusters: Sequence[Cluster], trace: Trace
     ) -> Candidate:
-        """Simulate the trace in the clusters of changed files, once with each seed."""
+        """Simulate the trace in the clusters of changed files, once for each seed."""
         runs = [play_trace(played_clusters, trace, self.times, seed) for seed in self.seeds]
         missed_wishes = list(self._missed_wishes(runs))
         usd = median(run.usd for run in runs) or 0.0
@@ -241,7 +244,7 @@ def _endless_jobs(run: Figures, team: str) -> float:
 
 
 def _longest_wait(run: Figures, wish: Wish) -> float:
-    """Return the wait that a wish is about, in seconds, in the cluster in which it is longest."""
+    """Return the wait that a wish limits, in seconds, in the cluster in which it is longest."""
     waits = (
         row[f"{wish.figure}_seconds"] or 0.0
         for key, row in run.waits.items()

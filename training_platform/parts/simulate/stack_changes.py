@@ -40,7 +40,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SingleChanges:
-    """An iterator over single changes of an environment's stack files. A change has the new texts of its files.
+    """Iterates over single changes of an environment's stack files. Each change is the new texts of these files.
 
     ``texts`` contains the texts of all files of the ``workspace``. ``reservations`` contains, for each cluster, the
     pools whose size may change, with the maximum number of machines. Only ``gaining`` teams get more quota or a new
@@ -87,7 +87,7 @@ class SingleChanges:
         return holdings
 
     def _raised_limits(self, holding: Holding, total: int) -> Iterator[Texts]:
-        """Yield raised limits, until they no longer restrict anything. ``total`` is the quota of all teams."""
+        """Yield changes that raise one limit until it no longer restricts anything. ``total`` is all teams' quota."""
         share = holding.share
         other_quota = total - share.nominal_quota
         if share.borrowing_limit is not None and share.borrowing_limit < other_quota:
@@ -112,7 +112,7 @@ class SingleChanges:
                 yield holding.with_quota(self.texts, quota + amount)
 
     def _new_shares(self, cluster: str, flavor: Flavor, free: int) -> Iterator[Texts]:
-        """Yield a new share of a flavor for each gaining team that has other flavors of the same accelerator."""
+        """Yield changes that give a gaining team a new share, of a flavor with an accelerator that it uses already."""
         flavors = self.workspace.flavors(self.environment, cluster)
         for stack, team, _ in self.workspace.teams():
             if team.environment != self.environment or team.name not in self.gaining:
@@ -125,7 +125,7 @@ class SingleChanges:
                 yield {file: with_entry(self.texts[file], file, (*_TEAM, "shares", cluster), [entry])}
 
     def _reservation_sizes(self, holding: Holding) -> Iterator[Texts]:
-        """Yield other sizes of a reservation. The team loses the difference, or gets it if it is a gaining team."""
+        """Yield changes of a reservation's size. The team loses the difference, or gets it if it is a gaining team."""
         file = self.workspace.stacks[self.environment].source.file
         cluster = holding.cluster
         for pool in holding.flavor.pools:
@@ -174,7 +174,7 @@ def differences(before: Workspace, after: Workspace, environment: str) -> Iterat
 
 
 def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int | None]]:
-    """Return the numbers that a change can modify, keyed by their subject and by the verb that precedes each."""
+    """Return the numbers that a change can modify, keyed by what each one is about and the words that precede it."""
     numbers: dict[str, dict[str, int | None]] = {}
     for cluster, section in environment_spec(workspace, environment).clusters.items():
         for name, pool in section.node_pools.items():

@@ -76,7 +76,7 @@ def read_workloads(path: Path, manifests: Manifests) -> Workloads:
 
 
 def _name_of(item: Any) -> str:
-    """Return the ``namespace/name`` of a workload, even if the fields are missing."""
+    """Return the ``namespace/name`` of a workload, also if its fields are missing."""
     metadata = item.get("metadata") if isinstance(item, Mapping) else None
     metadata = metadata if isinstance(metadata, Mapping) else {}
     return f"{metadata.get('namespace', 'default')}/{metadata.get('name', '?')}"

@@ -33,7 +33,7 @@ _STAGES = ("project", "network", "cluster", "pools", "queues", "storage", "verte
 _PAGE = "monitoring-page"
 _WIDTH = 160
 _SAME_RUN = ("where", "stacks", "probes", "options")
-"""The fields of a run that have to equal those of the last run, so that it can be continued."""
+"""The fields of a run that must be the same as in the last run if that is to be continued."""
 _FORMATS = {".html": "html", ".json": "json", ".txt": "text"}
 
 
@@ -166,7 +166,7 @@ def _can_continue(record: ObjectRecord, head: Mapping[str, object]) -> bool:
 
 
 def _exit_code(verdicts: set[str]) -> int:
-    """Return the exit code of a run. A probe that ended because of a bug in this program outweighs all others."""
+    """Return the exit code of a run, which is first of all decided by probes that a bug in this program ended."""
     if "failed" in verdicts or verdicts <= {"undecided"}:
         return 2
     return 1 if "refuted" in verdicts else 0

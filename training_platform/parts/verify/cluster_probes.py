@@ -25,7 +25,7 @@ _RECOVERY: Final = 180.0
 
 
 def cluster_answers(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for the control plane of each planned cluster."""
+    """Yield a verdict for each planned cluster on whether its control plane can be reached."""
     for match in platform.existing(resource_types.CLUSTER):
         name = short_name(match.path)
         if match.path not in platform.clusters:
@@ -42,7 +42,7 @@ def cluster_answers(platform: Platform) -> Iterator[Answer]:
 
 
 def cluster_objects(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each existing object that lacks a planned value, and one for the number of all others.
+    """Yield a verdict on each existing object that lacks a planned value, and one with the number of all others.
 
     Kubernetes and Pulumi's plugin drop unknown fields without a message. Helm releases are left out, since a role that
     can read them can read all Secrets. Values of Secrets are left out too. Fields that others set in addition to the
@@ -66,7 +66,7 @@ def cluster_objects(platform: Platform) -> Iterator[Answer]:
 
 
 def cluster_controllers(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for the pods in each planned release's namespace. Pods that cannot start get time to recover."""
+    """Yield a verdict on the pods in each planned release's namespace. Pods that cannot start get time to recover."""
     deadline = time.monotonic() + min(platform.seconds, _RECOVERY)
     releases = [resource for resource in platform.resources if resource.type == RELEASE]
     for release in releases:
@@ -119,7 +119,7 @@ def start_failure(pod: Json) -> tuple[str, str] | None:
 
 
 def pools_nodes(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for existing nodes: readiness, devices, drivers (from GKE's label), addresses. Starts no node."""
+    """Yield verdicts on existing nodes: readiness, devices, drivers (by GKE's label), addresses. Starts no node."""
     for path, api in platform.clusters.items():
         cluster_name = short_name(path)
         pools_by_name: dict[str, ExpandedPool] = {}

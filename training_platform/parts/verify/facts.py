@@ -46,7 +46,7 @@ class Listed(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Sentences about differences and confirmed facts, and the patch. ``compared`` is the number of facts in lists."""
+    """Sentences about differences and confirmed facts, and the patch. ``compared`` counts the facts in the lists."""
 
     differ: Sequence[str]
     confirmed: Sequence[str]
@@ -98,7 +98,7 @@ def with_failure(checks: Iterable[FactCheck]) -> Iterator[FactCheck]:
 
 
 def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, ClusterSpec]) -> Iterator[FactCheck]:
-    """Yield whether GKE offers each cluster's version and versions that our software supports. Raises GoogleError."""
+    """Yield whether GKE offers each cluster's version, and a version that our software supports. Raises GoogleError."""
     oldest_supported: dict[str, str] = {}
     for release in RELEASES.values():
         if release.kubernetes and release.minor == _minor(CHARTS[release.chart].version):
@@ -311,7 +311,7 @@ def _row_edits(name: str, row: yaml.Node, comparison: _Comparison, text: str) ->
 
 
 def _shared_edits(shared: Fields, rows: Mapping[str, Fields], comparison: _Comparison, text: str) -> Iterator[_Edit]:
-    """Yield the edits of shared fields: zones that all rows gain, and marks of facts that are right in all rows."""
+    """Yield the edits of shared fields: zones that all rows gain, and unverified marks of facts right in all rows."""
     further_zones = [set(comparison.zones.get(name, ())) for name, fields in rows.items() if "zones" not in fields]
     if "zones" in shared and further_zones:
         common = sorted(set.intersection(*further_zones))

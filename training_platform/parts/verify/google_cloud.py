@@ -1,7 +1,7 @@
 """Probes of a project through its APIs: states, limits, time series of alerts, refusals.
 
-All of them only read, with a viewer's permissions, except ``monitoring_page``. That one runs only if it is named, and
-deletes the objects that it creates. ``refusals.yaml`` has requests that every project refuses without cost.
+All of them only read, with a viewer's permissions, except ``monitoring_page``. That one runs only if a user names it,
+and deletes the objects that it creates. ``refusals.yaml`` has requests that every project refuses without cost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STATES: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def ready(platform: Platform, types: Sequence[str]) -> Iterator[Answer]:
-    """Yield an answer for each planned resource of some types: whether it exists and is in its working state.
+    """Yield a verdict on each planned resource of some types: whether it exists and is in its working state.
 
     Its values are not compared with the plan, since `pulumi preview --refresh` does that.
     """
@@ -57,7 +57,7 @@ def ready(platform: Platform, types: Sequence[str]) -> Iterator[Answer]:
 
 
 def _state_answer(match: Match) -> Answer:
-    """Return an answer for the state of an existing resource. A pool that waits for machines may run later."""
+    """Return a verdict on the state of an existing resource. A pool that waits for machines may run later."""
     field, working_state = _STATES[match.planned.type]
     name = _shown_name(match.planned)
     body = match.body or {}
@@ -71,7 +71,7 @@ def _state_answer(match: Match) -> Answer:
 
 
 def _missing_answer(planned: StackResource, platform: Platform) -> Answer:
-    """Return an answer for a resource that is in no list."""
+    """Return a verdict on a planned resource that the project's lists do not contain."""
     name = _shown_name(planned)
     if planned.type in platform.contents.unread:
         return undecided(f"{name} could not be listed", platform.contents.unread[planned.type])
@@ -83,7 +83,7 @@ def _shown_name(planned: StackResource) -> str:
 
 
 def project_rights(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for the permissions that administrators' commands require and that their roles contain.
+    """Yield a verdict on the permissions that administrators' commands need and that their roles should contain.
 
     IAM tests the permissions of the caller, who should be one of the environment's administrators, since the probe does
     not impersonate anyone.
@@ -107,7 +107,7 @@ def project_rights(platform: Platform) -> Iterator[Answer]:
 
 
 def project_quotas(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for the limits in Cloud Quotas: whether they cover the demand of all stacks in the project."""
+    """Yield verdicts on the limits in Cloud Quotas: whether they cover the demand of all stacks in the project."""
     quotas = CloudQuotas(platform.contents.project, platform.endpoint("cloudquotas"))
     for service in sorted({key.service for key in platform.demand}):
         limits = {info.quota_id: info for info in quotas.quotas(service)}
@@ -146,15 +146,16 @@ def _limit(key: QuotaKey, rows: Any) -> int | None:
 
 
 def vertex_refusals(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for requests that would create nothing even if they were accepted, from the refusal's code.
+    """Yield verdicts on requests that Vertex AI must refuse, from the error code of each refusal.
 
-    Each request names a resource that does not exist, or has a field that is not in the API's document.
+    If one were accepted, it would create nothing: it names a resource that does not exist, or has a field that is not
+    in the API's document.
     """
     yield from _refused(platform, [row for row in _REFUSALS if not _is_dry(row)])
 
 
 def monitoring_refusals(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for dry runs of dashboards, from the refusal's code. Only dashboards have dry runs everywhere."""
+    """Yield verdicts on dry runs of dashboards, from the error code of the refusal. Others lack dry runs somewhere."""
     yield from _refused(platform, [row for row in _REFUSALS if _is_dry(row)])
 
 
@@ -202,7 +203,7 @@ def _first_location(platform: Platform) -> str:
 
 
 def monitoring_series(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each metric in the planned alerts: whether one of its series had a value within a day.
+    """Yield a verdict on each metric in the planned alerts: whether one of its series had a value within a day.
 
     A missing series is undecided if its source has other series, since it may start with its first event, such as a
     failed job. A source without any series is refuted, since its alerts can never fire.
@@ -242,7 +243,7 @@ def _alert_selectors(platform: Platform) -> Iterator[tuple[str, str]]:
 
 _SELECTOR: Final = re.compile(r"([a-zA-Z_:][\w:]*)\{([^}]*)\}")
 _SOURCE_LABELS: Final = re.compile(r'(?:cluster|cluster_name|job|monitored_resource|project_id)=~?"[^"]*"')
-"""The labels in a selector that name the source of a series. Others name an event that may not have happened yet."""
+"""The labels in a selector that name the source of a series. Others name events that may not have happened yet."""
 
 
 def _has_series(api: GoogleApi, project: str, selector: str) -> bool:
@@ -310,7 +311,7 @@ def _open_alert(platform: Platform, policy: str) -> Json | None:
 
 
 def tenancy_accounts(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each account that a team's jobs run as: whether only the planned members may act as it."""
+    """Yield a verdict on each account of a team's jobs: whether only the planned members may act as this account."""
     policies = platform.contents.of(POLICY)
     for path, planned_grants in _planned_grants(platform).items():
         account = path.rpartition("/")[2]

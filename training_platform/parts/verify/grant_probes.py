@@ -29,7 +29,7 @@ _SERVICES: Final = {
 
 
 def tenancy_grants(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each promise to a service account, from Policy Troubleshooter."""
+    """Yield a verdict on each permission that stack files promise to a service account, from Policy Troubleshooter."""
     api = platform.api("policytroubleshooter")
 
     @cache
@@ -81,7 +81,7 @@ def _access_state(api: GoogleApi, email: str, resource: str, permission: str) ->
 
 
 def tenancy_members(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each promise to the members of the test group, tested by an account in it."""
+    """Yield a verdict on each permission that is promised to the test group, tested by an account in the group."""
     group = platform.options["group"]
     account = platform.options["account"]
     kept = 0
@@ -103,7 +103,7 @@ def _broken(promise: NeededRight, lacking: Iterable[str]) -> Answer:
 
 
 def _held_permissions(platform: Platform, account: str, promise: NeededRight) -> Iterator[str]:
-    """Yield the permissions of a promise that an account has, according to the account's own request."""
+    """Yield the permissions in a promise that an account really has, as its own request to IAM shows."""
     kind, _, name = promise.resource.partition("/")
     if kind == "buckets":
         storage = platform.api("storage", account=account)

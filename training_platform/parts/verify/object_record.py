@@ -1,11 +1,11 @@
-"""The object record of a run: the objects that it creates, recorded before each creation, and its answers so far.
+"""The object record of a run: the objects that it creates, recorded before each creation, and its results so far.
 
 A run has one file, ``.verify/<environment>/<run>.jsonl``, with one entry per line. Each entry is on the disk before the
 next request. A killed process leaves objects behind. The next start deletes only objects in the file: an object must
 have the run's label and the recorded UID, which the API server also compares. If the process was killed before the
 response arrived, the file has no UID. The object is then identified by its nonce, an annotation of 128 random bits that
-was recorded before the request. Resources of Google Cloud have both as labels, and the name that Google gave them is
-their UID. Buckets are never created, so none is ever deleted.
+was recorded before the request. Resources of Google Cloud have the run and the nonce as labels, and the name that
+Google gave them is their UID. Buckets are never created, so none is ever deleted.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class PodProgram(NamedTuple):
 
 
 class ProgramResult(NamedTuple):
-    """The values in a program's message, or an answer with the reason why there are none."""
+    """The values that a program wrote into its message, or a verdict with the reason why there are none."""
 
     values: Mapping[str, str] = {}
     message: str = ""
@@ -107,7 +107,7 @@ def pod_spec(
 def run_and_judge(
     platform: Platform, cluster: str, name: str, program: PodProgram, **pod_options: Any
 ) -> Iterator[Answer]:
-    """Run a program in a pod and yield answers for its message. A pod that no node accepts is undecided."""
+    """Run a program in a pod and yield verdicts on its values. If no node accepts the pod, it is undecided."""
     yield from _judged(_run(platform, cluster, name, program, **pod_options), program)
 
 
@@ -180,7 +180,7 @@ def _ended_result(pod: Json, program: PodProgram) -> ProgramResult:
 
 
 def _judged(result: ProgramResult, program: PodProgram) -> Iterator[Answer]:
-    """Compare a program's message with its promises, and yield the answers."""
+    """Compare a program's values with the expected ones, and yield a verdict on each."""
     if result.failed is not None:
         yield result.failed
         return
@@ -226,7 +226,7 @@ def network_egress(platform: Platform) -> Iterator[Answer]:
 
 
 def cluster_images(platform: Platform) -> Iterator[Answer]:
-    """Yield answers from the events of pulling a Vertex AI image in each cluster, from the nearest multi-region."""
+    """Yield verdicts on pulling a Vertex AI image from the nearest multi-region in each cluster, from pod events."""
     for cluster, api in platform.clusters.items():
         cluster_name = short_name(cluster)
         region = region_of(cluster.split("/")[3])
@@ -250,7 +250,7 @@ def cluster_images(platform: Platform) -> Iterator[Answer]:
 
 
 def _events(api: ClusterApi, pod: Json, word: str) -> Iterator[tuple[str, str]]:
-    """Yield reason and message of the events with a word about a pod, and about its node since the pod's creation."""
+    """Yield reason and message of events that contain a word, about a pod, or about its node since it was created."""
     metadata = pod["metadata"]
     created = metadata["creationTimestamp"][:19]  # to a second
     sources = ((metadata["namespace"], metadata["name"]), (_NAMESPACE_OF_NODES, pod["spec"].get("nodeName", "")))
@@ -262,7 +262,7 @@ def _events(api: ClusterApi, pod: Json, word: str) -> Iterator[tuple[str, str]]:
 
 
 def storage_disk(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for a small disk: the probe writes 1 GiB, and reads it without the cache."""
+    """Yield verdicts on a small disk: the probe writes 1 GiB, and reads it without the cache."""
     for cluster in platform.clusters:
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}}
         yield from _mounted(platform, cluster, "disk", spec)
@@ -282,7 +282,7 @@ def storage_files(platform: Platform) -> Iterator[Answer]:
 
 
 def storage_lustre(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for each instance. Its mount point is ``ADDRESS@tcp:/FILESYSTEM``.
+    """Yield verdicts on each Managed Lustre instance. Its mount point is ``ADDRESS@tcp:/FILESYSTEM``.
 
     Source for the mount point and the volume handle: GoogleCloudPlatform/lustre-csi-driver 012c2dc, examples/pre-prov,
     read 2026-11-23.
@@ -299,7 +299,7 @@ def storage_lustre(platform: Platform) -> Iterator[Answer]:
 
 
 def storage_bucket(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for a public bucket, which needs no role. tenancy-accounts tests the roles of a team's account.
+    """Yield verdicts on mounting a public bucket, which needs no role. tenancy-accounts tests a team's roles.
 
     Without the options below, the driver requests a token of the pod's account before it mounts. Sources:
     gcs-fuse-csi-driver v1.5.0 (pull request 268), gcsfuse 0095346, cfg/params.yaml, read 2026-11-23. It is unverified

@@ -1,4 +1,4 @@
-"""The report of a run: the answers of each stage with their evidence, as text, JSON or an HTML page.
+"""The report of a run: the verdicts of each stage with their evidence, as text, JSON or an HTML page.
 
 The report can be sent to others, since addresses of people and groups, the project, billing accounts and tokens are
 replaced, and Secrets are never read.
@@ -81,7 +81,7 @@ def rendered(report: Json, file_format: str, width: int = 120) -> str:
 
 
 def headline(report: Json) -> str:
-    """Return the counts. Lines about bugs in this program, and about failures of isolation, precede them."""
+    """Return how many promises have each verdict, after lines about bugs in this program and failures of isolation."""
     errors: list[str] = []
     breaches: list[str] = []
     for row in report["probes"]:
@@ -101,7 +101,7 @@ def headline(report: Json) -> str:
 
 
 def sections(report: Json) -> Iterator[ReportSection]:
-    """Yield a table for each stage. The worst answers of a probe come first."""
+    """Yield a table for each stage. The worst verdicts of a probe come first."""
     columns = ("probe", "verdict", "answer", "evidence")
     for stage in STAGES:
         rows: list[ReportRow] = []

@@ -149,7 +149,7 @@ def maker_of(object_record: ObjectRecord, contents: Contents, seconds: float, lo
 
 
 def with_clusters(resources: Sequence[StackResource], contents: Contents, kubeconfig: str | None) -> Contents:
-    """Add the API servers of the planned clusters that have a context in the kubeconfig to the contents."""
+    """Add planned clusters that have a context in the kubeconfig to the contents, with their API servers."""
     if not kubeconfig:
         return contents
     apis: dict[str, ClusterApi] = {}
@@ -198,9 +198,9 @@ def _vertex_regions(workspace: Workspace, names: Sequence[str]) -> set[str]:
 def run_probes(
     chosen: Sequence[Probe], platform: Platform, object_record: ObjectRecord, progress: ProbeProgress
 ) -> dict[str, ProbeResult]:
-    """Run the probes that have no recorded answers, and record their answers. Objects are deleted after their probe.
+    """Run the probes that have no recorded results, and record their results. Objects are deleted after their probe.
 
-    An interrupt deletes the objects of its probe and discards its answers. The next run continues with this probe, and
+    An interrupt deletes the objects of its probe and discards its results. The next run continues with this probe, and
     deletes the objects that a second interrupt left.
     """
     results: dict[str, ProbeResult] = {}

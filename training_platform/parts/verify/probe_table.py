@@ -1,4 +1,4 @@
-"""Every probe, in the order of a run. Each probe follows those in its ``after``."""
+"""Every probe, in the order of a run. Each probe comes after those that its field ``after`` names."""
 
 from __future__ import annotations
 
