@@ -33,7 +33,7 @@ from training_platform.rules.workloads import workload_findings
 
 
 class CheckoutFacts(NamedTuple):
-    """A stack's environment and team, and whether it is production. Without a file, they are unknown and no team."""
+    """A stack's environment and team, and whether it is production. Without a stack file, it counts as no team's."""
 
     environment: str
     team: str | None
@@ -78,7 +78,7 @@ class Checkout:
         return CheckoutFacts(setting("environment", UNKNOWN), setting("team"), production=setting(PRODUCTION, UNKNOWN))
 
     def views(self, stack: str, planned: Iterable[StackResource]) -> list[View]:
-        """Return the views of planned resources, each with its section in the stack file, if there is one."""
+        """Return the planned resources as views, the form that rules read, each with its section of the stack file."""
         views = list(views_of_plan(planned, self._locators.get(stack)))
         file = self.stack_file(stack)
         return [*views, *existing_subnets(file)] if file else views
@@ -89,7 +89,7 @@ class Checkout:
         return {name: Locator(stack.section) for name, stack in stacks.items() if stack.section}
 
     def suggested(self, findings: list[Finding]) -> list[Finding]:
-        """Return findings with suggestions that fit the limits. Without stack files, they are unchanged."""
+        """Return findings with suggestions that fit the limits. Without stack files, the findings are unchanged."""
         return self._suggestions.to(findings) if findings and self._suggestions else findings
 
     @cached_property
@@ -116,10 +116,10 @@ class Checkout:
     def quota_findings(
         self, stack: str, planned: Iterable[StackResource], settings: Mapping[str, Any]
     ) -> tuple[list[Finding], list[str]]:
-        """Return a stack's findings from the ledgers of limits and capacity, and a sentence for each open question.
+        """Return a stack's findings about limits and capacity, and a sentence for each question that is still open.
 
-        This stack is counted from its plan, all others from their files. Without stack files, only this stack is
-        counted, and compared with the snapshot in the settings.
+        The charges of this stack come from its plan, those of all others from their files. Without stack files, only
+        this stack is counted, and compared with the snapshot in the settings.
         """
         if self.workspace is None or self.root is None:
             value = settings.get(SNAPSHOT)

@@ -1,8 +1,8 @@
 """Applies rules to the engine's resources: to the inputs of each before its creation, then to the whole stack.
 
-Rules for one resource run on its inputs before it is created. Rules across resources and quotas run on the whole stack,
-but use the same inputs: at that time the engine passes states, which contain many values from the provider that are not
-known before. Advice is kept until the advisory policies report it.
+Rules for one resource run on its inputs before it is created. Rules that compare resources, and rules for quotas, run
+on the whole stack, but use the same inputs: at that time the engine passes states, which contain many values from the
+provider that are not known before. Advice is kept until the advisory policies report it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Evaluation:
         self._last_program: _KnownProgram | None = None
 
     def _concerns(self, policy: str, kind: str) -> bool:
-        """Return True if a policy has a rule that reads a type of resource."""
+        """Return True if a policy has a rule that reads resources of a type."""
         if kind not in self._concerned:
             views = kinds_of(kind)
             self._concerned[kind] = {
@@ -103,7 +103,7 @@ class Evaluation:
                 self.unsaid_advice.setdefault(args.urn, {})[policy] = messages
 
     def remedied(self, policy: str, args: ResourceValidationArgs) -> Mapping[str, Any] | None:
-        """Return a resource's corrected properties, or None if they are right or the correction is unknown."""
+        """Return a resource's corrected properties, or None if they need no correction or if none is known."""
         rule, fix = FIXES[policy]
         if labels_path(args.resource_type) is None:
             return None
@@ -130,7 +130,7 @@ class Evaluation:
                 self._report(policy, place, (errors, advice), resources, report)
 
     def quota(self, args: StackValidationArgs, report: ReportViolation) -> None:
-        """Report violations of quotas and capacity, and keep the notes about resources that were not counted."""
+        """Report violations of quotas and capacity, and keep the notes about resources that are in no sum."""
         for place, resources in self._by_place(args.resources).items():
             config = args.get_config()
             home = self._home(place)
@@ -181,7 +181,7 @@ class Evaluation:
         return self._errors_and_advice(home, home.suggested(evaluate(whole, rules, file)), config)
 
     def _program(self, place: _Place, resources: tuple[StackResource, ...], config: Mapping[str, Any]) -> Program:
-        """Return resources as a program. The last program is cached, since most policies need the same one."""
+        """Return resources as a program, the form that rules read. The last one is cached for the other policies."""
         home = self._home(place)
         facts = home.facts(place.stack, config)
         last = self._last_program
@@ -204,7 +204,7 @@ class Evaluation:
     def _by_place(self, resources: Iterable[PolicyResource]) -> _Stacks:
         """Return the resources of each stack, keyed by URN: their inputs if known, else the engine's state.
 
-        Dependencies are always the engine's, since rules use them to resolve unknown names.
+        Dependencies always come from the engine, because rules use them to resolve unknown names.
         """
         stacks: _Stacks = {}
         for resource in resources:
@@ -234,7 +234,7 @@ class Evaluation:
         self.unsaid_advice.setdefault(place.stack, {})[policy] = advice
 
     def _without_unjudged(self, advice: Sequence[Finding], place: _Place, of: str, policy: str) -> list[Finding]:
-        """Return advice without findings about things that could not be checked, which are kept for the stack's end."""
+        """Return the advice, and keep its findings about things that could not be checked for the end of the stack."""
         self.unjudged.setdefault(place, {})[of, policy] = [finding for finding in advice if finding.unjudged]
         return [finding for finding in advice if not finding.unjudged]
 
@@ -252,7 +252,10 @@ class Evaluation:
 
 
 def _each_kind_once(unjudged: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the first unchecked finding of each kind, with the number and the rules of the others."""
+    """Yield, for each kind of things that could not be checked, its first finding with the number of the others.
+
+    The finding also names the rules of the others.
+    """
     kinds: dict[str, list[Finding]] = {}
     for finding in unjudged:
         kinds.setdefault(finding.unjudged, []).append(finding)

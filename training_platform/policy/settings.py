@@ -64,7 +64,7 @@ CONFIGS = "policies/config"
 
 
 class Ruleset(NamedTuple):
-    """A rule set: the subject of its rules, and their ids.
+    """A rule set: what its rules are about, and their ids.
 
     ``across`` is True if it needs the whole stack, ``house`` if it contains house rules, and ``fixes`` if it can
     correct a resource.
@@ -84,7 +84,7 @@ RULESETS: Mapping[str, Ruleset] = {
 
 
 class SettingError(NamedTuple):
-    """An error in a config, and its path."""
+    """An error in a config, and where it is in the config."""
 
     path: Path
     message: str
@@ -113,7 +113,7 @@ def settings() -> Mapping[str, Mapping[str, dict[str, Any]]]:
 
 
 def house_rules_hold(config: Mapping[str, Any]) -> bool:
-    """Return True if a policy's settings enable house rules for a program of another project."""
+    """Return True if a policy's settings enable our house rules for a program of another project."""
     return bool(config.get(HOUSE_RULES, not config.keys().isdisjoint(("environment", PRODUCTION))))
 
 

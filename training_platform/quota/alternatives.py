@@ -1,7 +1,7 @@
 """Alternatives for a pool that does not fit: a smaller slice, another capacity, another zone, or a larger limit.
 
-All of them are calculated from the same snapshot and the same demand as the shortage. They do not say whether the
-machines are available.
+All of them are calculated from the snapshot and the demand that show the shortage. They do not say whether the machines
+are available.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Alternatives:
         yield f"request {shown(line.used)} {line.unit}{more_limits} (training-platform quota plan)"
 
     def counts_chips(self, line: Line, held: Held) -> bool:
-        """Return True if the holder is a pool and the limit counts the pool's TPU chips or GPUs."""
+        """Return True if the quota's holder is a pool, and the limit counts the pool's TPU chips or GPUs."""
         pool = self.pool(held.holder)
         quota = pool.accelerator.quotas.get(pool.spec.charged) if pool else None
         return quota is not None and line.key.quota_id == quota.quota_id
@@ -91,7 +91,7 @@ class Alternatives:
             yield f"a cluster in another region, zone {named(fitting, line.unit)}"
 
     def pool(self, holder: Holder) -> ExpandedPool | None:
-        """Return the pool of a stack file that causes a charge, or None if the holder is not a pool."""
+        """Return the pool in a stack file that causes a charge, or None if something else causes it."""
         stack = self._workspace.stacks.get(holder.stack)
         parts = holder.path
         if stack is None or stack.environment is None or len(parts) != 4 or parts[2] != "node_pools":
@@ -103,7 +103,7 @@ class Alternatives:
         return self._pools[where].get(str(parts[3]))
 
     def capacities(self, pool: ExpandedPool) -> Iterator[tuple[str, str]]:
-        """Yield each other capacity with enough quota for a pool's VMs, with its wording for a finding.
+        """Yield each other provisioning model with enough quota for a pool's VMs, with its wording for a finding.
 
         Reservations are left out, because a reservation has to exist already.
         """
@@ -117,11 +117,11 @@ class Alternatives:
                 yield capacity, f"capacity {capacity}{queued}, with {shown(headroom)} of {quota.quota_id} left"
 
     def headroom(self, key: QuotaKey, but: Holder | None = None) -> float | None:
-        """Return the unused part of a limit plus the part of one holder, or None if the limit is unknown."""
+        """Return the unused part of a limit plus the part that ``but`` uses, or None if the limit is unknown."""
         return self._left(key, self._held.get(but[:3], {}) if but else {})
 
     def elsewhere(self, stack: str, pool: ExpandedPool) -> list[Room]:
-        """Return the room for a stack's pool in every other zone that has its machine type, the nearest first."""
+        """Return how much of a stack's pool fits into each other zone with its machine type, the nearest zone first."""
         vms = pool_vms(self.project, pool)
         if not pool.zone:
             vms = vms._replace(nodes=vms.nodes // ZONES_OF_A_REGIONAL_CLUSTER)
@@ -158,7 +158,7 @@ class Alternatives:
 
     @cached_property
     def _held(self) -> dict[tuple[object, ...], dict[QuotaKey, float]]:
-        """The part of each limit that each holder uses, keyed by stack, section and label."""
+        """How much of each limit each holder uses, keyed by the holder's stack, section and label."""
         amounts: dict[tuple[object, ...], dict[QuotaKey, float]] = defaultdict(dict)
         for line in self._ledger.lines:
             for held in line.holders:
@@ -167,7 +167,7 @@ class Alternatives:
 
 
 def largest_slice(pool: ExpandedPool, room: float) -> str | None:
-    """Return the largest slice shape with which all of the pool's slices fit in ``room`` chips.
+    """Return the largest topology with which all of the pool's slices fit into ``room`` chips.
 
     Return None for GPUs, or if none fits.
     """
@@ -196,7 +196,7 @@ def pool_vms(project: str, pool: ExpandedPool) -> VmUsage:
 
 
 def named(rooms: Iterable[Room], unit: str, max_regions: int = MOST_REGIONS) -> str:
-    """Return zones of the first regions with their headroom, such as ``us-east4-a, us-east4-b (32 GPUs left)``."""
+    """Return the zones of the first few regions with their headroom, as ``us-east4-a, us-east4-b (32 GPUs left)``."""
     regions = [list(of_region) for _, of_region in groupby(rooms, key=lambda room: region_of(room.zone))]
     parts = []
     for region in regions[:max_regions]:

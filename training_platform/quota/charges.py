@@ -1,7 +1,8 @@
 """Quota keys, and what VMs, file systems and network components charge to quotas.
 
-Two sums of demand use these functions: the sum over views, and the sum over the model in the tests. Each counts VMs on
-its own. The catalogue says to which quota, if any, each provisioning model is charged.
+The demand is summed twice with these functions, once from the views of planned resources, and once from the model in
+the tests. Each sum counts VMs on its own. The catalogue says to which quota, if any, each provisioning model is
+charged.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class QuotaKey(NamedTuple):
 class Holder(NamedTuple):
     """What causes a charge: a stack, the section of its file, and the field whose value could be lowered.
 
-    - ``step`` is the amount that one more of that field charges. The largest value that fits is calculated from
-      it. It is 0 if no field determines the amount.
+    - ``step`` is how much the charge grows if the field's value grows by one. The largest value that fits is
+      calculated from it. It is 0 if no field determines the amount.
     - ``base`` is the field's minimum value.
     - ``disputed`` means that Google's pages disagree whether the quota counts the charge.
     """
@@ -187,9 +188,9 @@ def vertex_usage(vms: VmUsage) -> list[Usage]:
 def accelerator_usage(project: str, gke_label: str, chips: int, location: str, most_vcpus: int) -> list[Usage]:
     """Return the charges of chips or GPUs of unknown machine types, as on-demand if the catalogue offers that.
 
-    The number of vCPUs is the minimum for machines with that many chips, limited to ``most_vcpus``. vCPUs are charged
-    only if all these machines use the same quota. Disks are left out, because they depend on the machine types that
-    pods will request.
+    Their number of vCPUs is the lowest that machines with that many chips have, and at most ``most_vcpus``. vCPUs are
+    charged only if all these machines use the same quota. Disks are left out, because they depend on the machine types
+    that pods will request.
     """
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == gke_label), None)
     if accelerator is None or not accelerator.quotas:
@@ -214,7 +215,7 @@ def filestore_usage(project: str, tier: str, capacity_gib: int, location: str) -
 
 
 def class_usage(project: str, csi_tier: str, most_gib: int, location: str) -> list[Usage]:
-    """Return the maximum charges of claims on a StorageClass; ``csi_tier`` is the CSI driver's name of the tier."""
+    """Return the most that claims on a StorageClass can charge; ``csi_tier`` is the CSI driver's name of the tier."""
     tier = next((name for name, row in FILESTORE_TIERS.items() if row.csi_tier == csi_tier), "")
     return filestore_usage(project, tier, most_gib, location) if most_gib else []
 
@@ -226,7 +227,7 @@ def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone
 
 
 def nat_usage(project: str, region: str, addresses: int) -> list[Usage]:
-    """Return the charges for the addresses of a region's NAT gateway."""
+    """Return the charges for the external addresses of the NAT gateway in a region."""
     return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
 
 

@@ -57,9 +57,9 @@ class UsageFile(Section):
 
 @dataclass(frozen=True)
 class Usages:
-    """The usage of a repository's environments, keyed by environment. The usage of an invalid file is None.
+    """The usage of a repository's environments, keyed by environment. It is None if the usage file is invalid.
 
-    ``findings`` and ``unreadable`` say why it is invalid.
+    ``findings`` and ``unreadable`` say why a file is invalid.
     """
 
     files: Mapping[str, UsageFile | None] = field(default_factory=dict)
@@ -181,7 +181,7 @@ def hours_of(result: Iterable[Mapping[str, object]], environment: Environment, n
 
 
 def refuse_disputed(hours: Hours, disputed: Hours, month: str) -> None:
-    """Raise UserError if series of a queue's use differ by more than a change of Kueue's leader can explain.
+    """Raise UserError if a queue has several series that differ by more than a change of Kueue's leader can explain.
 
     Anybody who may write metrics in the project can write such a series, and no label proves who wrote it.
     """
@@ -216,7 +216,7 @@ def usage_text(file: UsageFile | None, months: Mapping[str, Hours], now: datetim
 
 
 def budget_findings(workspace: Workspace, usages: Usages, today: date) -> list[Finding]:
-    """Return findings about budgets that are nearly or fully used, about holds, and about missing or old usage files.
+    """Return findings about nearly or fully used budgets, holds, and missing or old usage files.
 
     A hold is reported if its budget no longer requires it.
     """
@@ -279,7 +279,10 @@ def _used(stack: Stack, team: Team, cluster: str, used: float, month: str, *, ou
 
 
 def _held_by_budget(workspace: Workspace, stack: Stack, team: Team) -> list[str]:
-    """Return the clusters in which a team's hold has the comment of ``proposal``. A person set all other holds."""
+    """Return the clusters in which a team's hold was set because of a budget: it has the comment of ``proposal``.
+
+    A person set all other holds.
+    """
     if not team.hold:
         return []
     rows = (workspace.root / stack.source.file).read_text(encoding="utf-8-sig").splitlines()
@@ -296,7 +299,7 @@ def _outlived(team: Team, ours: Iterable[str], usages: Usages, month: str) -> li
 
 
 def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
-    """Return a patch for ``git apply`` with the holds that budgets require, without those that are no longer required.
+    """Return a patch for ``git apply`` that adds the holds that budgets require and removes those no longer required.
 
     Raises UserError for a file into which the tool cannot insert a line.
     """

@@ -1,4 +1,4 @@
-"""What resources charge to the quotas of a project with all node pools scaled up, calculated from their views."""
+"""What resources charge to a project's quotas with all node pools at their maximum size, calculated from views."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def vms_behind(gateway: GatewayView, views: Iterable[View]) -> int:
 
 
 class _Stack:
-    """The views of one stack, with facts from other views that are needed to calculate charges."""
+    """The views of one stack's resources, with facts from some of them that the charges of others depend on."""
 
     def __init__(self, views: Iterable[View], project: str) -> None:
         self.views = list(views)
@@ -213,7 +213,7 @@ class _Stack:
         )
 
     def _auto_provisioning(self, created: AutoProvisioningView) -> Iterator[Charge]:
-        """Yield the charges that auto-provisioning may cause in addition to the cluster's pools."""
+        """Yield the charges that node auto-provisioning may cause in addition to the cluster's pools."""
         cluster = created.cluster
         names = {cluster.name, cluster.cluster if cluster.known("cluster") else None}
         pools = [
@@ -262,7 +262,7 @@ class _Stack:
             yield usage.by(_holder(pool, field, usage.amount / max_vms if max_vms else 0, minimum))
 
     def _network_holder(self, part: CountedView) -> Holder:
-        """Return the holder of a network component: a cluster, its GPUs, a gateway, or the network itself."""
+        """Return what causes a network component: a cluster, its GPUs, a gateway, or the network itself."""
         path = part.origin
         label = str(path[-1]) if path else part.name
         if label == "gpu_networks":
@@ -275,7 +275,7 @@ class _Stack:
         return Holder(part.stack, path, label=label)
 
     def _gateway_origin(self, part: CountedView | GatewayView) -> Path:
-        """Return the first cluster of a region, because the region's NAT gateway has no line in the file."""
+        """Return the path of a region's first cluster, because the region's NAT gateway has no line in the file."""
         return part.origin or self._first_clusters.get(part.region, ())
 
     @cached_property

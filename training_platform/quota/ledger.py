@@ -1,4 +1,4 @@
-"""Three ledgers: what stacks use of project quotas, teams of node pools' capacity, and directories of Filestore."""
+"""Three ledgers: stacks' use of project quotas, promises of node pools' capacity, and directories on Filestore."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FlavorKey = tuple[str, str, str]
 
 
 class Held(NamedTuple):
-    """The part of a line that one holder uses."""
+    """How much one holder uses of a limit or of a capacity."""
 
     holder: Holder
     amount: float
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One limit of a project with its holders, the largest first.
+    """One limit of a project, and everything that uses a part of it (its holders), the largest part first.
 
     - ``limit`` is ``inf`` if the project has no limit. It is None if there is no snapshot or if the snapshot does
       not list the quota id.
@@ -145,7 +145,7 @@ class CapacityLine(_Shared):
 
     @property
     def unit(self) -> str:
-        """The unit of the line."""
+        """The unit in which the amounts are counted."""
         return "chips" if self.flavor.accelerator.kind == "tpu" else "GPUs"
 
     @property
@@ -221,7 +221,7 @@ class ClaimLine(FileLine):
 def project_ledgers(
     charges: Iterable[Charge], snapshots: Snapshots, requests: Mapping[QuotaKey, float] | None = None
 ) -> dict[str, ProjectLedger]:
-    """Return the ledger of every project that is charged; ``requests`` are the requests in stack files."""
+    """Return the ledger of every project that is charged. ``requests`` are the limits that stack files request."""
     units: dict[QuotaKey, str] = {}
     holders: dict[QuotaKey, dict[tuple[object, ...], Held]] = defaultdict(dict)
     for keys, amount, unit, holder in charges:
@@ -268,7 +268,7 @@ def capacity_ledger(workspace: Workspace) -> list[CapacityLine]:
 
 
 def shares_by_flavor(workspace: Workspace) -> defaultdict[FlavorKey, list[Held]]:
-    """Return the nominal quotas of teams and cohorts keyed by flavor, including flavors that no pool provides."""
+    """Return the nominal quotas of teams and cohorts, keyed by flavor, also for flavors that no pool provides."""
     # Stack, name and path of each team and cohort, with its shares by cluster and flavor.
     promises: list[tuple[Stack, str, Path, Mapping[str, Mapping[str, Share]]]] = [
         *((stack, team.name, ("shares",), team.shares) for stack, team, _ in workspace.teams()),

@@ -1,8 +1,8 @@
-"""A probe: the promise that it tests, its needs and cost, and its answers. ``probe_table.py`` lists all probes.
+"""A probe: the promise that it tests, its needs and cost, and its verdicts. ``probe_table.py`` lists all probes.
 
 A promise that does not hold is refuted. A promise is undecided if a probe could not request or see something: because
 of a stock-out, a missing permission, or an earlier probe that did not hold. A probe that ended because of a bug in this
-program has failed. A missing answer proves nothing.
+program has failed. A missing verdict proves nothing.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ class Answer(NamedTuple):
 
 
 def proven(says: str, evidence: str = "") -> Answer:
-    """Return an answer that a promise holds."""
+    """Return a verdict that a promise holds."""
     return Answer("proven", says, evidence=evidence)
 
 
 def refuted(says: str, evidence: str = "") -> Answer:
-    """Return an answer that a promise does not hold."""
+    """Return a verdict that a promise does not hold."""
     return Answer("refuted", says, evidence=evidence)
 
 
 def undecided(says: str, evidence: str = "") -> Answer:
-    """Return an answer that a promise could not be tested."""
+    """Return a verdict that a promise could not be tested."""
     return Answer("undecided", says, evidence=evidence)
 
 
@@ -75,7 +75,7 @@ def is_stockout(text: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Platform:
-    """The subject of probes: a planned environment with its teams, its project's contents, and its clusters.
+    """What probes test: a planned environment with its teams, the contents of its project, and its clusters.
 
     - ``demand``: the demand of all stacks in the project, keyed by quota
     - ``promises``: the permissions that stack files promise to people and accounts
@@ -156,7 +156,7 @@ class Platform:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One promise, and the function that tests it on a platform. The function yields no answer if nothing applies.
+    """One promise, and the function that tests it on a platform. The function yields nothing if nothing applies.
 
     - ``after``: the probes that have to hold first
     - ``roles``: the minimum roles that the probe needs, without ``roles/``
@@ -178,25 +178,25 @@ class Probe:
 
 
 class ProbeResult(NamedTuple):
-    """The answers of a probe that has run. There is at least one."""
+    """The verdicts of a probe that has run. There is at least one."""
 
     name: str
     answers: tuple[Answer, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of the answers. One promise that does not hold refutes the probe."""
+        """The worst of the verdicts. One promise that does not hold refutes the probe."""
         return min((answer.verdict for answer in self.answers), key=VERDICTS.index)
 
     @property
     def holds(self) -> bool:
-        """Whether other probes can depend on this one: no answer is refuted or failed, and at least one is proven."""
+        """Whether other probes can depend on this one: no promise is refuted or failed, and at least one is proven."""
         verdicts = {answer.verdict for answer in self.answers}
         return verdicts <= {"proven", "undecided"} and "proven" in verdicts
 
 
 def run_probe(probe: Probe, platform: Platform, earlier: Mapping[str, ProbeResult]) -> ProbeResult:
-    """Run one probe. If a server refuses or is not reachable, it is undecided. A bug in this program is reported."""
+    """Run one probe. It is undecided if a server refuses or cannot be reached. A bug in this program is reported."""
     broken = [name for name in probe.after if name in earlier and not earlier[name].holds]
     if broken:
         return ProbeResult(probe.name, (undecided(f"not decided, because of {', '.join(broken)}"),))

@@ -39,7 +39,7 @@ RESOURCE: Final = "verify.training-platform.invalid/piece"
 
 
 def queues_active(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each queue and cohort that Kueue does not serve, and one per cluster for all others."""
+    """Yield a verdict on each queue and cohort that Kueue does not serve, and one per cluster on all others."""
     for path, api in platform.clusters.items():
         cluster_name = short_name(path)
         for kind in (CLUSTER_QUEUES, COHORTS):
@@ -58,7 +58,7 @@ def queues_active(platform: Platform) -> Iterator[Answer]:
 
 
 def queues_admission(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for admission, borrowing, reclaiming and preemption in each cluster with Kueue."""
+    """Yield verdicts on admission, borrowing, reclaiming and preemption in each cluster with Kueue."""
     for cohort in _cohorts(platform, (API_VERSION,), {RESOURCE: "2"}):
         if isinstance(cohort, Answer):
             yield cohort
@@ -67,7 +67,7 @@ def queues_admission(platform: Platform) -> Iterator[Answer]:
 
 
 def queues_job(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for a job as `job list`, `job logs` and `job why` show it, also after its pods are deleted."""
+    """Yield verdicts on a job as `job list`, `job logs` and `job why` show it, also after its pods are deleted."""
     for cohort in _cohorts(platform, (API_VERSION, JOBSETS.api_version), {"cpu": "1", "memory": "1Gi"}):
         if isinstance(cohort, Answer):
             yield cohort
@@ -76,7 +76,7 @@ def queues_job(platform: Platform) -> Iterator[Answer]:
 
 
 def _cohorts(platform: Platform, api_versions: Iterable[str], quota: Mapping[str, str]) -> Iterator[_Cohort | Answer]:
-    """Yield a cohort in each cluster, or an answer that names the missing API."""
+    """Yield a test cohort in each cluster, or a verdict that names the API that a cluster does not have."""
     for path, api in platform.clusters.items():
         missing = [version for version in api_versions if not api.kinds(version)]
         if missing:
@@ -244,7 +244,7 @@ class _Cohort:
         return str((condition(self._workload(job), "Evicted") or {}).get("reason"))
 
     def _admission(self, job: str, says: str) -> Answer:
-        """Return an answer for a job's admission. If it is not admitted, the evidence is Kueue's quota message."""
+        """Return a verdict on a job's admission. If it is not admitted, the evidence is Kueue's quota message."""
         if wait_for(lambda: holds(self._workload(job), "Admitted"), self._platform.seconds):
             return proven(says, f"{job}: {words(self._workload(job), 'Admitted')}")
         workload = self._workload(job)

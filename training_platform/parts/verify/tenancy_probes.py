@@ -1,6 +1,6 @@
 """Probes of isolation: the permissions of a member of a test group, tested by impersonation.
 
-Read permissions are tested by access reviews, since a read that succeeds would show a real Secret. Writes are dry runs.
+Read permissions are tested by access reviews, since a successful read would show a real Secret. Writes are dry runs.
 ``attempts.yaml`` contains both; the tests try the same rows on a local API server.
 """
 
@@ -67,7 +67,7 @@ class Write(NamedTuple):
 
 
 def rights() -> Mapping[str, list[Right]]:
-    """Return the permissions that no member may have, keyed by what they allow. ``every day`` has the needed ones."""
+    """Return the permissions that no member may have, keyed by what they allow, and those needed for ``every day``."""
     by_gain: dict[str, list[Right]] = {}
     for gain, rows in table(__file__, "attempts.yaml")["rights"].items():
         by_gain[gain] = [right for row in rows for right in Right.parse(row)]
@@ -138,7 +138,7 @@ class _Member(NamedTuple):
 
 
 def _members(platform: Platform) -> Iterator[_Member | Answer]:
-    """Yield a member in each cluster after granting impersonation, or an answer with the reason why there is none."""
+    """Yield a member in each cluster after granting impersonation, or a verdict with the reason why there is none."""
     group = platform.options["group"]
     for cluster, api in platform.clusters.items():
         teams = _team_namespaces(platform, cluster)
@@ -207,7 +207,7 @@ def _grant_impersonation(platform: Platform, cluster: str, group: str) -> None:
 
 
 def tenancy_rights(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each permission, from an access review.
+    """Yield a verdict on each permission, from an access review.
 
     A group without the permissions that members need every day proves nothing.
     """
@@ -232,7 +232,7 @@ def tenancy_rights(platform: Platform) -> Iterator[Answer]:
 
 
 def tenancy_writes(platform: Platform) -> Iterator[Answer]:
-    """Yield an answer for each write, tried as a dry run, and for each command, tried in a pod that does not exist."""
+    """Yield a verdict on each write, tried as a dry run, and on each command, tried in a pod that does not exist."""
     for member in _members(platform):
         if isinstance(member, Answer):
             yield member
