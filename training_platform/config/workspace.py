@@ -134,7 +134,7 @@ class Workspace:
                 yield stack, stack.team, home
 
     def teams_called(self, name: str, scope: Literal["environment", "project"], key: str) -> list[tuple[Stack, Team]]:
-        """Return the teams with a name in an environment or in all environments of a project. The result is cached."""
+        """Return the teams of this name in an environment, or in all environments of a project. Results are cached."""
         return self.once("teams by name", self._teams_by_name).get((name, scope, key), [])
 
     def teams_meant(self, name: str, environment: str) -> list[str]:
@@ -345,7 +345,7 @@ def _ranges_of_existing_subnets(stack: Stack, workspace: Workspace) -> Iterator[
 
 
 def _network(stack: str, environment: Environment) -> tuple[str, str]:
-    """Return the project and the name of an environment's VPC, whether it exists already or is its own."""
+    """Return the project and the name of an environment's VPC, whether existing or created by the environment."""
     name = environment.network.name if environment.network else vpc_name(stack)
     return environment.network_project, name
 
@@ -537,7 +537,7 @@ def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flav
 
 
 def of_pool(draft: Draft, name: str, flavors_of: Iterable[Flavor]) -> Draft:
-    """If an unknown flavor is the name of a node pool, return the finding with this pool's flavor as the nearest."""
+    """If an unknown flavor is the name of a node pool, return the finding with this pool's flavor as its suggestion."""
     for flavor in flavors_of:
         if any(pool.name == name for pool in flavor.pools):
             message = f"{draft.message}: it is the name of a node pool of flavor {flavor.name}"

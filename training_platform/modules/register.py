@@ -234,7 +234,7 @@ def _call(function: Callable[..., Any], arguments: Iterable[Any]) -> Any:
 
 
 def _alias(alias: Alias, node: Node) -> str | pulumi.Alias:
-    """Return an alias in Pulumi's form. With other parents it is a URN, which contains the types of the parents."""
+    """Return an alias in Pulumi's form. If its parents differ, it is a URN, which contains the parents' types."""
     name = alias.name or node.name
     resource_type = alias.type or node.type
     if alias.parents is None:
@@ -274,7 +274,7 @@ def _snake_case(name: str) -> str:
 def class_of(resource_type: str) -> Any:
     """Return the provider's class for a type: ``gcp:compute/network:Network`` is pulumi_gcp.compute.Network.
 
-    Return None for a kind of Kubernetes object from a CRD. Raises LookupError for a type of neither provider.
+    Return None for a kind of Kubernetes object from a CRD. Raises LookupError for a type that neither provider has.
     """
     if resource_type == KUBERNETES_PROVIDER:
         return pulumi_kubernetes.Provider

@@ -320,7 +320,7 @@ class ClusterSpec(Consistent):
         return {}
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a problem for each field that only the cluster's owner may set, and for other conflicts of fields."""
+        """Yield a problem for each field that only the cluster's owner may set, and for other fields that conflict."""
         if self.existing:
             for field in OWNERS_FIELDS:
                 if field in self.model_fields_set:

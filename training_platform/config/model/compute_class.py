@@ -80,7 +80,7 @@ class Priority(Section):
 
     @property
     def names_reservation(self) -> bool:
-        """Whether its VMs come from a reservation with a name. GKE accepts zones only together with such a name."""
+        """Whether the VMs come from a reservation that has a name. GKE accepts zones only together with such a name."""
         return self.reservation is not None and not self.reservation.any
 
     @property
@@ -120,7 +120,7 @@ class ComputeClassSpec(Section):
         return tuple(pool for priority in self.priorities for pool in priority.node_pools)
 
     def members(self, name: str) -> Iterator[tuple[str, Priority]]:
-        """Yield the names of its node pools in order. Pools that GKE creates are named ``{class}-{priority}``."""
+        """Yield each of the node pools with its priority. Pools that GKE creates are named ``{class}-{priority}``."""
         for index, priority in enumerate(self.priorities):
             for pool in priority.node_pools or (f"{name}-{index}",):
                 yield pool, priority

@@ -108,7 +108,7 @@ class Destination(Consistent):
     protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a problem if neither or both of addresses and a host name are set."""
+        """Yield a problem unless either addresses or a host name is set."""
         if (self.cidr is None) == (self.host is None):
             message = "has neither cidr nor host" if self.cidr is None else "has both cidr and host"
             yield Problem((), message, allowed="one of cidr and host")
@@ -198,12 +198,12 @@ class QuotaRequest(Section):
 
     @property
     def other_dimensions(self) -> tuple[tuple[str, str], ...]:
-        """The dimensions other than the location, in order."""
+        """The dimensions of the quota other than the location, in order."""
         return tuple(sorted((name, value) for name, value in self.dimensions.items() if name not in PLACES))
 
 
 class BudgetSpec(Section):
-    """A budget of Cloud Billing for all costs with the label of a team or an environment. It only notifies people."""
+    """A Cloud Billing budget for all costs that have the label of a team or an environment. It only notifies people."""
 
     a_month: int = Field(ge=1, description="Amount for each calendar month.", examples=[5000])
     currency: str = Field(

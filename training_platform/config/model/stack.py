@@ -54,7 +54,7 @@ class Stack:
 
     @property
     def environment_name(self) -> str:
-        """The name of the environment that this stack is, or that its team belongs to."""
+        """The name of the environment: this stack itself, or the environment to which its team belongs."""
         return self.team.environment if self.team else self.name
 
     @property
@@ -91,7 +91,7 @@ class Stack:
         return f"{self.source.file}:{self.position(path).line}"
 
     def locate(self, field: Path) -> Anchor:
-        """Return the anchor of a finding about a path of the stack's section."""
+        """Return where a path of the stack's section is, in the form for findings: file, position and path."""
         return SourceSection(self.source, self.below, stack=self.name).locate(field)
 
     def at(self, path: Path) -> Place:
@@ -194,7 +194,7 @@ def _wrong_name(name: str, key: str, source: Source) -> Draft:
 
 
 def validate(name: str, key: str, value: Any, source: Source) -> tuple[BaseModel | None, list[Finding]]:
-    """Validate the value of a section from the file or ``pulumi.Config``. Return None for it if it is rejected."""
+    """Validate a section from the file or ``pulumi.Config``. Return its model (None if rejected) and the findings."""
     return validated(SECTIONS[key], value, source, ("config", key), stack=name)
 
 

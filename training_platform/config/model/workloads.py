@@ -31,7 +31,7 @@ NOTEBOOK_PRIORITY = "notebooks"
 
 
 class OauthSecret(Section):
-    """The location of the OAuth client secret. The secret itself is never in a stack file or a state."""
+    """The location of the OAuth client secret. The secret itself is never in a stack file or in Pulumi's state."""
 
     name: Name = Field(
         default="jupyterhub-oauth", description="Name of the Secret in the hub's namespace, or in Secret Manager."

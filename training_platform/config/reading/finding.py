@@ -96,7 +96,7 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """File, line and column, and the path."""
+        """The position of the finding as text: file, line and column, then the path."""
         place = ":".join(str(part) for part in (self.file or self.stack, *(self.position or ())) if part)
         return ": ".join(part for part in (place, self.path) if part)
 
@@ -176,7 +176,7 @@ def bug(subject: str, error: Exception) -> str:
 
 @contextmanager
 def others_go_on(subject: str, failures: list[str]) -> Iterator[None]:
-    """Run one of several checks. If it fails because of a bug, add a sentence to ``failures``, so that others run.
+    """Run one of several checks. If a bug makes it fail, add a sentence to ``failures``, and let the others run.
 
     Raises UserError unchanged.
     """
@@ -189,7 +189,7 @@ def others_go_on(subject: str, failures: list[str]) -> Iterator[None]:
 
 
 def install(extra: str) -> str:
-    """Return the commands that install an extra of this package, which is not on a package index."""
+    """Return the commands that install an extra of this package. The package is not on any package index."""
     return f"run `make setup` in the clone, or {shlex.quote(sys.executable)} -m pip install '.[{extra}]'"
 
 

@@ -82,7 +82,7 @@ class Source:
         return (self.file, *map(str, path))
 
     def locate(self, field: Path) -> Anchor:
-        """Return the anchor of a path in the file."""
+        """Return where a path of the file is, in the form for findings: file, position and path."""
         return Anchor(file=self.file, position=self.position(field), path=dotted(field))
 
 
@@ -98,7 +98,7 @@ class SourceSection(NamedTuple):
         return self.source.place((*self.below, *path))
 
     def locate(self, field: Path) -> Anchor:
-        """Return the anchor of a path relative to the section."""
+        """Return where a path of the section is, in the form for findings: file, position and path."""
         position = self.source.position((*self.below, *field))
         return Anchor(stack=self.stack, file=self.source.file, position=position, path=dotted(field))
 
@@ -151,7 +151,7 @@ def parse_source(text: str, file: str) -> Source:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """Return the value at a path of mappings in a file's value, or None if there is none."""
+    """Return the value at a path of mapping keys, or None if the path does not exist."""
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
     return value

@@ -41,7 +41,7 @@ class Difference(NamedTuple):
 
 
 def differences(planned: StackResource, body: Mapping[str, Any]) -> list[Difference]:
-    """Return the fields of a body that an update to ``planned`` would change, then those outside stack files.
+    """Return the fields of a body that an update to ``planned`` would change, then fields that no stack file has.
 
     Inputs whose changes the program ignores are left out, and so are output-only fields.
     """

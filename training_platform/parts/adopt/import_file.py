@@ -66,7 +66,7 @@ def _entry(planned: StackResource, names: Mapping[Key, str], matched: Mapping[Ke
 
 
 def _pinned(package: str) -> str:
-    """Return the pinned version of a package. It is for deployments, and may not be installed here."""
+    """Return the pinned version of a package. Only deployments need the package, so it may not be installed here."""
     pins = (requirement.partition(";")[0].strip().split("==") for requirement in requires("training-platform") or ())
     return next(pin[1] for pin in pins if pin[0] == package)
 

@@ -220,7 +220,7 @@ def _provider(planned: StackResource, contents: Contents) -> Match | None:
 
 
 def _known(planned: StackResource, matched: Matches) -> dict[str, Any]:
-    """Return an object's inputs. Its namespace and account are resolved with the plan."""
+    """Return an object's inputs, with references to its namespace and account replaced by the real names."""
     deployed: dict[str, Any] = {}
     for source in (source for sources in planned.inputs_from.values() for source in sources if source in matched):
         if source[0] == NAMESPACE:

@@ -185,7 +185,7 @@ def mount_path(job: ResolvedJob, mount: Mount) -> str:
 
 
 def share_folder(job: ResolvedJob, directory: str) -> str:
-    """Return the folder of a directory in its claim's volume, or "" if the whole share belongs to the team."""
+    """Return the folder of a team's directory in the claim's volume, or "" if the whole share belongs to the team."""
     spec = job.team.directories[directory]
     return directory if spec.of_folder(job.environment.filestore[spec.filestore]) else ""
 

@@ -14,7 +14,7 @@ DEFAULT_DISK = VertexBootDisk().type
 
 
 def head(environment: str, image: str) -> str:
-    """Return the lines before the targets."""
+    """Return the lines of a job file that come before its targets."""
     return (
         "# yaml-language-server: $schema=../job.schema.json\n"
         f"environment: {environment}\nimage: {image}\ncommand: [python, -m, train]\n"
@@ -22,13 +22,13 @@ def head(environment: str, image: str) -> str:
 
 
 def on_gke(cluster: str, flavor: Flavor) -> str:
-    """Return a target with one slice or one VM of a flavor."""
+    """Return the lines of a GKE target with one slice or one VM of a flavor."""
     count = "slices" if flavor.accelerator.kind == "tpu" else "nodes"
     return f"gke:\n  cluster: {cluster}\n  flavor: {flavor.name}\n  {count}: 1\n"
 
 
 def on_vertex(region: str, machine_type: str) -> str:
-    """Return a target on Vertex AI with one VM, or with the smallest slice of a TPU."""
+    """Return the lines of a Vertex AI target with one VM, or with the smallest slice of a TPU."""
     machine = MACHINE_TYPES[machine_type]
     boots = DEFAULT_DISK in machine.boot_disk_types
     return "".join(

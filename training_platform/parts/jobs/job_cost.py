@@ -220,7 +220,7 @@ def _flavors(job: GkeJob) -> dict[ChargedCapacity, str]:
 
 
 def _an_hour(machines: _Rows, region: str, book: PriceBook, on_demand: _Rows = ()) -> dict[ChargedCapacity, Cost]:
-    """Return the cost per hour for each provisioning model of the machine with the most accelerators.
+    """Return the cost per hour, keyed by the provisioning models of the machine with the most accelerators.
 
     Machines in ``on_demand`` have the on-demand price in every model.
     """
@@ -249,7 +249,7 @@ class TeamCost:
         return sum(hours for place, _, hours, _ in self.rows if place == cluster)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the month as JSON data."""
+        """Return the team's month as JSON data."""
         names = ("cluster", "flavor", "chip_hours", "list_price_usd")
         budgets = [
             {"cluster": cluster, "chip_hours": self.used(cluster), "budget": budget, "held": cluster in self.held}

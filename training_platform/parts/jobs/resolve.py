@@ -46,7 +46,7 @@ class ResolvedJob:
     is_run: bool = False
 
     def locate(self, field: Path) -> Anchor:
-        """Return the anchor of a part of the job file."""
+        """Return where a field of the job file is, in the form for findings: file, position and path."""
         return self.source.locate(field)
 
 

@@ -61,7 +61,7 @@ def _team_names() -> list[str]:
 
 
 def _job_names() -> list[str]:
-    """Return the names of jobs for completion. Names of runs start with them; the clusters are not queried."""
+    """Return the names of jobs for shell completion. Names of runs start with them; the clusters are not queried."""
     root = root_around()
     if root is None:
         return []

@@ -82,7 +82,7 @@ def usable_pools(flavor: Flavor, nodes: int) -> tuple[ExpandedPool, ...]:
 
 
 def gpu_direct(job: GkeJob) -> GpuDirect | None:
-    """Return the parts of a job's pod for GPUDirect, or None without it. ``node_images`` override our images."""
+    """Return what GPUDirect adds to a job's pod, or None without GPUDirect. ``node_images`` override our images."""
     name = fabric_of(job.flavor, job.nodes)
     if name is None:
         return None

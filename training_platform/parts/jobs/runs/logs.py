@@ -23,7 +23,7 @@ LogLine = tuple[str, str]
 
 
 def gke_logs(cluster: ClusterApi, namespace: str, run: str, *, follow: bool) -> Iterator[LogLine]:
-    """Yield lines, each with its pod's name without the run's name. A pod that has not started has no lines.
+    """Yield log lines, each with the name of its pod without the run's name. A pod that has not started has none.
 
     With ``follow``, all pods are read concurrently, including those of restarts, until the run has ended. Raises
     ClusterError.

@@ -50,7 +50,7 @@ _DELETION_SECONDS = 300  # most pods of a deactivated run are gone
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A prepared run. ``bodies`` is empty if findings prevent its submission.
+    """A prepared run. ``bodies`` are sent to the platform's API; there is none if findings prevent the submission.
 
     A grid on GKE has a body for each of its points, every other run has one. ``collection`` is the collection in Vertex
     AI that the body is sent to.

@@ -203,7 +203,7 @@ def _nodes(cluster: ClusterApi, pods: Iterable[Json]) -> list[Json]:
 
 
 def has_changed(job: ResolvedJob, jobset: Mapping[str, Any]) -> bool:
-    """Return True if a JobSet differs from every new run of the job's file, in the fields that the file determines.
+    """Return True if a JobSet differs from what the job's file would create now, in the fields that the file sets.
 
     Kueue and webhooks only add to a pod, and remove nothing.
     """

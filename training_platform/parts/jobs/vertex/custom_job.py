@@ -135,7 +135,7 @@ def custom_job(job: ResolvedJob) -> dict[str, Any]:
 
 
 def envelope(job: ResolvedJob) -> dict[str, Any]:
-    """Return the fields that all three kinds share: name, labels, and the encryption key."""
+    """Return the fields that all three kinds of bodies share: name, labels, and the encryption key."""
     body: dict[str, Any] = {"displayName": job.name, "labels": job.scope.labels}
     if key := vertex_target(job).kms_key:
         body["encryptionSpec"] = {"kmsKeyName": key}

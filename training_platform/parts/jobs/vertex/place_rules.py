@@ -130,7 +130,7 @@ JOB_VERTEX_MOUNT = vertex_rule(
 
 
 def _mounts(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
-    """Find mount paths that Vertex AI does not support, shares that are not reachable, and ``read_only`` (ignored)."""
+    """Find mount paths that Vertex AI does not support, unreachable shares, and ``read_only``, which it ignores."""
     for index, mount in enumerate(job.spec.mounts):
         data = job.environment.data_sets.get(mount.source.data_set or "")
         vertex_path = fixed_path(job, mount)
