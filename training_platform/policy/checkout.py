@@ -33,7 +33,10 @@ from training_platform.rules.workloads import workload_findings
 
 
 class CheckoutFacts(NamedTuple):
-    """A stack's environment and team, and whether it is production. Without a stack file, it counts as no team's."""
+    """A stack's environment and team, and whether it is production.
+
+    If neither a stack file nor a setting contains them, environment and production are unknown, and the team is None.
+    """
 
     environment: str
     team: str | None
@@ -103,7 +106,7 @@ class Checkout:
         return Suggestions(self.workspace, project_ledgers(workspace_demand(self.workspace, failures=[]), snapshots))
 
     def existing_networks(self, stack: str, planned: Iterable[StackResource]) -> list[Finding]:
-        """Return a stack's findings about existing networks. Stack files contain their ranges and other users."""
+        """Return a stack's findings about existing networks, whose ranges and other users are in stack files."""
         file = self.stack_file(stack)
         if self.workspace is None or file is None or file.environment is None:
             return []

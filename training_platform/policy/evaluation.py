@@ -234,7 +234,7 @@ class Evaluation:
         self.unsaid_advice.setdefault(place.stack, {})[policy] = advice
 
     def _without_unjudged(self, advice: Sequence[Finding], place: _Place, of: str, policy: str) -> list[Finding]:
-        """Return the advice, and keep its findings about things that could not be checked for the end of the stack."""
+        """Return the advice without findings about things that could not be checked. Those are reported at the end."""
         self.unjudged.setdefault(place, {})[of, policy] = [finding for finding in advice if finding.unjudged]
         return [finding for finding in advice if not finding.unjudged]
 

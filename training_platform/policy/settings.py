@@ -145,7 +145,7 @@ def _wrong_config(path: FilePath, file: str) -> Iterator[str]:
 
 
 def wrong_settings(config: Mapping[str, Any], folder: FilePath = FilePath()) -> Iterator[SettingError]:
-    """Yield errors in policies, levels and settings, and in snapshots that cannot be used.
+    """Yield errors in a config's policies, levels and settings, and in snapshots that cannot be used.
 
     ``folder`` is the pack's folder, in which the engine starts the pack. A snapshot's path is relative to it.
     """

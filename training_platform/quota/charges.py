@@ -227,7 +227,7 @@ def lustre_usage(project: str, mbps_per_tib: int | None, capacity_gib: int, zone
 
 
 def nat_usage(project: str, region: str, addresses: int) -> list[Usage]:
-    """Return the charges for the external addresses of the NAT gateway in a region."""
+    """Return the charges for the addresses of the NAT gateway in a region."""
     return [_usage(project, region, addresses, GENERAL_QUOTAS["in-use-addresses"])]
 
 

@@ -299,7 +299,7 @@ def _outlived(team: Team, ours: Iterable[str], usages: Usages, month: str) -> li
 
 
 def proposal(workspace: Workspace, usages: Usages, today: date) -> str:
-    """Return a patch for ``git apply`` that adds the holds that budgets require and removes those no longer required.
+    """Return a patch for ``git apply`` that adds the holds that budgets require, and removes those no longer required.
 
     Raises UserError for a file into which the tool cannot insert a line.
     """

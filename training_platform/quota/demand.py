@@ -62,7 +62,7 @@ _TYPES = frozenset(token for view in _VIEWS for token in view.TYPES)
 
 
 def workspace_demand(workspace: Workspace, *, failures: list[str] | None = None) -> list[Charge]:
-    """Return all charges of all stacks. For each stack in which a bug of ours occurs, ``failures`` gets a sentence."""
+    """Return all charges of all stacks. If a bug in this program affects a stack, ``failures`` gets a sentence."""
     charges: list[Charge] = []
     for stack in workspace.stacks.values():
         with nullcontext() if failures is None else others_go_on(f"the demand of {stack.source.file}", failures):
@@ -127,7 +127,7 @@ def demand_of_views(views: Iterable[View], project: str = "") -> tuple[list[Char
 
 
 def vms_behind(gateway: GatewayView, views: Iterable[View]) -> int:
-    """Return the maximum number of VMs of a program's pools in a gateway's region."""
+    """Return the maximum number of VMs that a program's pools can have in the region of a gateway."""
     pools = (view for view in views if isinstance(view, NodePoolView))
     return sum(pool.most_vms for pool in pools if region_of(pool.location) == gateway.region)
 
@@ -262,7 +262,7 @@ class _Stack:
             yield usage.by(_holder(pool, field, usage.amount / max_vms if max_vms else 0, minimum))
 
     def _network_holder(self, part: CountedView) -> Holder:
-        """Return what causes a network component: a cluster, its GPUs, a gateway, or the network itself."""
+        """Return what a network component is charged to: a cluster, its GPUs, a gateway, or the network itself."""
         path = part.origin
         label = str(path[-1]) if path else part.name
         if label == "gpu_networks":
@@ -285,7 +285,7 @@ class _Stack:
 
 
 def _holder(view: View, field: str, step: float, base: int) -> Holder:
-    """Return the holder of a charge: its section of the stack file, or the name of the resource if that is unknown."""
+    """Return what a charge belongs to: its section of the stack file, or the resource's name if that is unknown."""
     label = str(view.origin[-1]) if view.origin else view.name
     if _without_chips(view.origin):
         label = view.name.removesuffix("-pool")

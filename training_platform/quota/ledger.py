@@ -1,4 +1,4 @@
-"""Three ledgers: stacks' use of project quotas, promises of node pools' capacity, and directories on Filestore."""
+"""Three ledgers: project quotas that stacks use, pool capacity that teams use, Filestore that directories use."""
 
 from __future__ import annotations
 

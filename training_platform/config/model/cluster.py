@@ -81,7 +81,7 @@ class AutoProvisioningSpec(Section):
 
     @property
     def boot_disk_type(self) -> str:
-        """The type for new node pools: the type in the file, else the first that every limited accelerator supports."""
+        """The boot disk type of new node pools: the file's, else the first that all limited accelerators support."""
         if self.boot_disk.type:
             return self.boot_disk.type
         supported: dict[str, set[str]] = {label: set() for label, limit in self.accelerators.items() if limit}
@@ -290,7 +290,7 @@ class ClusterSpec(Consistent):
         return {}
 
     def network_devices(self, machine: MachineType) -> NetworkDevices | None:
-        """Return the network devices that GKE's driver offers on a machine's VMs here, or None without the driver."""
+        """Return the network devices that GKE's driver offers on a machine's VMs here; None if it is not used."""
         devices = machine.network_devices
         if devices is None or self.accelerator_networks == "multi-network":
             return None

@@ -304,7 +304,10 @@ class ImageRepositorySpec(Consistent):
 
 
 class RetiredSpec(Section):
-    """The end of a stack. After an approval, pipelines destroy its resources except kept ones; then delete its file."""
+    """The end of a stack. After an approval, pipelines destroy its resources, except sections in ``keeps``.
+
+    Then delete its file.
+    """
 
     since: date = Field(description="Day from which pipelines may destroy it.", examples=["2027-01-31"])
     keeps: Annotated[tuple[str, ...], AfterValidator(unique)] = Field(

@@ -52,7 +52,7 @@ def clusters(workspace: Workspace, environment: str, book: PriceBook = LIST) -> 
 
 
 def manifests_of(cluster: Cluster, labels: Mapping[str, Mapping[str, str]]) -> Manifests:
-    """Return the queues of stack files in the form that workloads need, which name resources and node labels.
+    """Return the queues of stack files as manifests, to simulate workloads, which request resources by name.
 
     ``labels`` contains the node labels of each flavor.
     """

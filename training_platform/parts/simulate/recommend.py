@@ -86,7 +86,7 @@ class CurrentFiles(NamedTuple):
 
 
 class Recommendation(NamedTuple):
-    """The result of a search: the best candidate, and the number of simulated ones."""
+    """The result of a search: the best candidate, and how many candidates were simulated."""
 
     current: CurrentFiles
     best: Candidate

@@ -174,7 +174,7 @@ def differences(before: Workspace, after: Workspace, environment: str) -> Iterat
 
 
 def _numbers(workspace: Workspace, environment: str) -> dict[str, dict[str, int | None]]:
-    """Return the numbers that a change can modify, keyed by what each one is about and the words that precede it."""
+    """Return the numbers that a change can modify, keyed by what they belong to and by the words before them."""
     numbers: dict[str, dict[str, int | None]] = {}
     for cluster, section in environment_spec(workspace, environment).clusters.items():
         for name, pool in section.node_pools.items():

@@ -24,7 +24,7 @@ _WISH: Final = re.compile(rf"({'|'.join(FIGURES)})\s*<\s*([0-9]+(?:\.[0-9]+)?)\s
 
 
 class Wish(NamedTuple):
-    """A limit for a figure of a team's waits, in seconds."""
+    """A limit in seconds for one statistic of a team's waits, such as their 90th percentile."""
 
     team: str
     figure: str
@@ -64,7 +64,7 @@ class WishFile(Section):
 
     @property
     def wishes(self) -> list[Wish]:
-        """The wishes about waits."""
+        """The wishes that are about waits."""
         return [Wish.parse(team, text) for team, text in self.wait.items()]
 
 

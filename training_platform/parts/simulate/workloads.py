@@ -137,7 +137,7 @@ def _seconds(text: str) -> float:
 
 
 def _held(admission: Any) -> Iterator[str]:
-    """Yield the amounts and flavors of each kind of pods of an admitted job."""
+    """Yield the amounts and flavors of each pod set of an admitted job."""
     for row in admission["podSetAssignments"]:
         usage = row.get("resourceUsage") or {}
         flavors = set((row.get("flavors") or {}).values())
@@ -146,7 +146,7 @@ def _held(admission: Any) -> Iterator[str]:
 
 
 def _requested(spec: Any, status: Any, manifests: Manifests, queue: str) -> Iterator[str]:
-    """Yield the requests of each kind of pods of a waiting job, and the flavors that its node selector allows."""
+    """Yield the requests of each pod set of a waiting job, and the flavors that its node selector allows."""
     requests = {row["name"]: row.get("resources") or {} for row in status.get("resourceRequests") or ()}
     for pods in spec["podSets"]:
         template = pods["template"]["spec"]

@@ -166,7 +166,7 @@ def _can_continue(record: ObjectRecord, head: Mapping[str, object]) -> bool:
 
 
 def _exit_code(verdicts: set[str]) -> int:
-    """Return the exit code of a run, which is first of all decided by probes that a bug in this program ended."""
+    """Return the exit code of a run. A probe that ended because of a bug in this program decides it alone."""
     if "failed" in verdicts or verdicts <= {"undecided"}:
         return 2
     return 1 if "refuted" in verdicts else 0

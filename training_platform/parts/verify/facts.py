@@ -147,7 +147,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def vertex_regions(vertex: GoogleApi, project: str) -> Iterator[FactCheck]:
-    """Yield whether Vertex AI lists each accelerator's regions in the catalogue. Raises GoogleError."""
+    """Yield whether Vertex AI lists the regions that the catalogue has for each accelerator. Raises GoogleError."""
     listed: set[str] = set()
     for page in vertex.pages(f"projects/{project}/locations"):
         listed.update(str(row.get("locationId")) for row in page.get("locations") or ())
@@ -311,7 +311,7 @@ def _row_edits(name: str, row: yaml.Node, comparison: _Comparison, text: str) ->
 
 
 def _shared_edits(shared: Fields, rows: Mapping[str, Fields], comparison: _Comparison, text: str) -> Iterator[_Edit]:
-    """Yield the edits of shared fields: zones that all rows gain, and unverified marks of facts right in all rows."""
+    """Yield the edits of shared fields: zones that all rows gain, and marks of facts that all rows have right."""
     further_zones = [set(comparison.zones.get(name, ())) for name, fields in rows.items() if "zones" not in fields]
     if "zones" in shared and further_zones:
         common = sorted(set.intersection(*further_zones))

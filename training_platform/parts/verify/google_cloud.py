@@ -155,7 +155,7 @@ def vertex_refusals(platform: Platform) -> Iterator[Answer]:
 
 
 def monitoring_refusals(platform: Platform) -> Iterator[Answer]:
-    """Yield verdicts on dry runs of dashboards, from the error code of the refusal. Others lack dry runs somewhere."""
+    """Yield verdicts on dry runs of dashboards, from the refusal's code. Only dashboards have dry runs everywhere."""
     yield from _refused(platform, [row for row in _REFUSALS if _is_dry(row)])
 
 

@@ -209,7 +209,7 @@ def _number(result: ProgramResult, key: str) -> float | None:
 
 
 def network_egress(platform: Platform) -> Iterator[Answer]:
-    """Yield answers for connections of a pod, with the policies of the first team that has a share in the cluster."""
+    """Yield verdicts on the connections of a pod under the policies of the first team with a share in the cluster."""
     matches = platform.existing_objects("networking.k8s.io/v1:NetworkPolicy")
     for cluster in platform.clusters:
         policies = [match.planned.inputs for match in matches if match.path.startswith(f"{cluster}/")]

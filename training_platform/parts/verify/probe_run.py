@@ -149,7 +149,7 @@ def maker_of(object_record: ObjectRecord, contents: Contents, seconds: float, lo
 
 
 def with_clusters(resources: Sequence[StackResource], contents: Contents, kubeconfig: str | None) -> Contents:
-    """Add planned clusters that have a context in the kubeconfig to the contents, with their API servers."""
+    """Return the contents with the planned clusters that have a context in the kubeconfig, and their API servers."""
     if not kubeconfig:
         return contents
     apis: dict[str, ClusterApi] = {}
@@ -169,7 +169,7 @@ def with_clusters(resources: Sequence[StackResource], contents: Contents, kubeco
 
 
 def with_lustre(resources: Sequence[StackResource], contents: Contents, local_cloud: str | None) -> Contents:
-    """Add the planned instances of Managed Lustre that exist to the contents, since the lists leave them out."""
+    """Return the contents with the planned Managed Lustre instances that exist, since the lists leave them out."""
     instances: dict[str, Json] = {}
     unread = dict(contents.unread)
     for resource in resources:

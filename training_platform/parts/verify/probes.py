@@ -138,11 +138,11 @@ class Platform:
         return by_stack
 
     def existing(self, resource_type: str) -> list[Match]:
-        """Return the existing resources of a Google Cloud type that are planned."""
+        """Return the resources of a Google Cloud type that are planned and exist."""
         return [match for key, match in self.in_project.items() if key[1] == resource_type]
 
     def existing_objects(self, kind: str) -> list[Match]:
-        """Return the existing objects of a kind, such as ``core/v1:Namespace``, that are planned."""
+        """Return the objects of a kind, such as ``core/v1:Namespace``, that are planned and exist."""
         return [match for key, match in self.in_clusters.items() if key[1] == f"{KUBERNETES}{kind}"]
 
     def cluster_of(self, planned: StackResource) -> str:

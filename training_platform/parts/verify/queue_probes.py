@@ -111,7 +111,7 @@ class _Cohort:
             self._create(LOCAL_QUEUES, "LocalQueue", metadata, {"clusterQueue": cluster_queue})
 
     def admission_answers(self) -> Iterator[Answer]:
-        """Yield whether jobs are admitted, can borrow, and are preempted by the owner and by a higher priority."""
+        """Yield whether jobs are admitted, can borrow, and are preempted by jobs of the owner or of higher priority."""
         self._create_job("first", "a")
         yield self._admission("first", "a job within its queue's quota is admitted")
         self._create_job("second", "a")

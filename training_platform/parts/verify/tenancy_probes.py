@@ -67,7 +67,7 @@ class Write(NamedTuple):
 
 
 def rights() -> Mapping[str, list[Right]]:
-    """Return the permissions that no member may have, keyed by what they allow, and those needed for ``every day``."""
+    """Return the permissions that no member may have, keyed by what they allow. ``every day`` has those they need."""
     by_gain: dict[str, list[Right]] = {}
     for gain, rows in table(__file__, "attempts.yaml")["rights"].items():
         by_gain[gain] = [right for row in rows for right in Right.parse(row)]

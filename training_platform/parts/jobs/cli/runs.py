@@ -680,7 +680,7 @@ class _UnseenPlace(NamedTuple):
 def _search(
     places: Sequence[RunPlace], run: str, options: RunsOptions
 ) -> tuple[tuple[Run, RunPlace, Any] | None, list[_UnseenPlace]]:
-    """Return a run with its place and API from the first place that has it, and the errors of earlier places."""
+    """Return a run with its place and API from the first place that has it, and errors of places searched before."""
     from training_platform.clients.google_api import GoogleError
     from training_platform.parts.jobs.runs.watching import is_withheld, withheld
 

@@ -89,7 +89,7 @@ def resources(job: GkeJob, chips: dict[str, str], parts: Parts | None = None) ->
 
 
 def vm_sizes(pool: ExpandedPool) -> dict[str, tuple[int, int]]:
-    """Return the size of a pool's VM, and the part that its jobs may use together, keyed by the job's field."""
+    """Return the size of a pool's VM and the part that jobs may use together, keyed by the field that requests it."""
     memory = (int(pool.machine.memory_gb), usable_memory_gib(pool))
     return {
         "cpu": (pool.machine.vcpus, int(pool.machine.vcpus * 0.9)),

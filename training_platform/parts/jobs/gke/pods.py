@@ -221,7 +221,7 @@ def _container(job: GkeJob, direct: GpuDirect | None, storage: Volumes) -> dict[
 
 
 def platform_variables(job: GkeJob) -> dict[str, str]:
-    """Return the variables that Vertex AI sets itself: output paths, and the experiment for its library."""
+    """Return, for GKE, the variables that Vertex AI sets by itself: output paths, and its library's experiment."""
     experiment = (
         dict(zip(EXPERIMENT_VARIABLES, (job.spec.experiment, job.name), strict=True)) if job.spec.experiment else {}
     )

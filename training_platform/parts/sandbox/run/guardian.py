@@ -1,8 +1,8 @@
 """Ends an engine and its plugins when the process that started them has ended: ``python guardian.py MARK``.
 
 The engine survives the process that started it, and plugins survive the engine. They would continue to create resources
-that are not recorded. An environment variable identifies them, which plugins inherit. Only Linux shows the variables of
-processes, in ``/proc``.
+that are not recorded. An environment variable, which plugins inherit, identifies them. Only Linux shows the variables
+of processes, in ``/proc``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GRACE_SECONDS: Final = 5.0  # between SIGTERM and SIGKILL
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """If this process is killed inside the ``with`` block, end the processes with its mark."""
+    """If this process is killed inside the ``with`` block, end all processes that have its mark."""
     command = [sys.executable, "-I", __file__, f"{MARK}={os.getpid()}"]
     guardian = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
     try:

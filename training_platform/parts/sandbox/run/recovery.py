@@ -126,7 +126,7 @@ def find_half_created(
 
 
 def lost_creates(creates: Iterable[Mapping[str, Any]], unrecorded: Holdings) -> list[dict[str, Any]]:
-    """Return the planned creates of resources that exist already in ``unrecorded``, the contents of no stack's state.
+    """Return the planned creates of resources that exist already: they are in ``unrecorded``, but in no state.
 
     The random suffix of a name is different in the preview, and is replaced by the existing one. The inputs are those
     of the preview. Some of their values are unknown, and an import uses the API's values instead.

@@ -204,7 +204,7 @@ def name_of(urn: str) -> str:
 
 
 def is_resource(urn: str, resource_type: str, *, custom: bool) -> bool:
-    """Return True if `check` also counts a resource: not a component, a stack reference or a default provider."""
+    """Return True for a resource that `check` counts too: no component, stack reference or default provider."""
     added = resource_type.startswith("pulumi:providers:") and name_of(urn).startswith("default")
     return custom and resource_type != REFERENCE and not added
 

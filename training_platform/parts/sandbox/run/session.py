@@ -292,7 +292,7 @@ class Session:
     def _held(self, name: str, creates: Iterable[Mapping[str, Any]]) -> Holdings:
         """Return the stand-ins' contents without resources of other stacks.
 
-        For a user's cluster, they only contain the objects of ``creates``.
+        For a user's cluster, the contents are only the objects of ``creates``.
         """
         held = holdings(self.folder)
         if self.cluster is not None:

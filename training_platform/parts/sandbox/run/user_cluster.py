@@ -179,7 +179,7 @@ def _is_near(host: str) -> bool:
 
 
 def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *, mark: bool) -> None:
-    """Before a run, check that the cluster and all objects in its states belong to the sandbox.
+    """Before a run, check that the cluster and its objects in the sandbox's states belong to the sandbox.
 
     With ``mark``, mark an unused cluster, and record it as the sandbox's. Raises CannotRun if the cluster or an object
     does not belong to the sandbox, or if the plans have several clusters.
@@ -225,7 +225,7 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
 
 
 def refuse_objects_without_stack(cluster: UserCluster, folder: SandboxFolder, stack: str) -> None:
-    """Raise CannotRun if a stack has Kueue's release, and the cluster has objects of Kueue that are in no stack."""
+    """Raise CannotRun if a stack has Kueue's Helm release, and the cluster has Kueue's objects from outside stacks."""
     if not any(resource["type"] == RELEASE for resource in folder.resources(stack)):
         return
     resources = [resource for name in folder.stacks() for resource in folder.resources(name)]

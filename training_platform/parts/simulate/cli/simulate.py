@@ -120,7 +120,7 @@ def simulate(
 
 
 def _queues_now(manifests: Path | None, root: Path | None, environment: str | None, cluster: str | None) -> Manifests:
-    """Return the queues in manifests, or of a cluster in the stack files."""
+    """Return the queues in a file of manifests or, without such a file, of a cluster in the stack files."""
     from kueue_model import read_manifests
     from training_platform.parts.simulate.from_stacks import manifests_of
 
