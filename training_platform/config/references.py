@@ -1,6 +1,6 @@
 """Checks that what a team's file refers to exists in its environment: instances, attachments, keys, cohorts.
 
-Also finds names that a team and its environment both use.
+Also finds data sets of a team that have the name of one of the environment.
 """
 
 from __future__ import annotations

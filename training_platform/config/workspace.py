@@ -529,7 +529,7 @@ def _share_references(
 
 
 def pools_meant(home: Stack, cluster: str, name: str, flavors: Mapping[str, Flavor]) -> tuple[Place, ...]:
-    """Return the places of all pools, starting with those whose flavor is the most similar to an unknown name."""
+    """Return the places of the pools with the flavor most similar to an unknown name, then of the pools' section."""
     path: Path = ("clusters", cluster, "node_pools")
     nearest = find_nearest(name, flavors)
     pools = flavors[nearest].pools if nearest else ()

@@ -298,7 +298,7 @@ class ClusterSpec(Consistent):
 
     @property
     def pools_without_chips(self) -> dict[Path, CpuPoolSpec]:
-        """The pools without TPUs or GPUs, keyed by path in this section. The system pool and its fallbacks are last."""
+        """The pools without TPUs or GPUs, keyed by path in the cluster's section. System pools come last."""
         pools: dict[Path, CpuPoolSpec] = {("cpu_pools", name): pool for name, pool in self.cpu_pools.items()}
         if self.pathways:
             pools["pathways",] = self.pathways
@@ -342,7 +342,7 @@ class ClusterSpec(Consistent):
         yield from self._conflicts_of_networks()
 
     def _conflicts_of_networks(self) -> Iterator[Problem]:
-        """Yield a problem if one pool needs Device networks and another needs DRANET, which exclude each other.
+        """Yield a problem if some pools need VPCs (multi-network) and others DRANET, since a cluster can have only one.
 
         Source: reports of GKE's page on automated networking for accelerators, read 2026-11-28.
         """

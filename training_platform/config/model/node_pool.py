@@ -44,7 +44,7 @@ GPU_ONLY = frozenset({"compact", "driver", "gpu_direct", "min_provision_nodes", 
 
 
 def included_gpus(machine: MachineType, written: set[str]) -> Iterator[Problem]:
-    """Yield a problem for GPUs attached to a machine with built-in chips. ``written`` has the fields in the file."""
+    """Yield a problem for GPUs attached to a machine with built-in chips. ``written`` are the fields in the file."""
     if machine.kind != "cpu":
         chips = "TPUs" if machine.kind == "tpu" else "GPUs"
         for field in sorted({"accelerator", "accelerator_count"} & written):

@@ -81,7 +81,7 @@ def rendered(report: Json, file_format: str, width: int = 120) -> str:
 
 
 def headline(report: Json) -> str:
-    """Return how many promises have each verdict, after lines about bugs in this program and failures of isolation."""
+    """Return how many probes have each verdict, after lines about bugs in this program and failures of isolation."""
     errors: list[str] = []
     breaches: list[str] = []
     for row in report["probes"]:

@@ -153,7 +153,7 @@ class Session:
         return summary
 
     def _claim(self, environment: str | None = None, *, mark: bool = False) -> None:
-        """Check that the user's cluster and its objects in the states belong to the sandbox. Raises CannotRun."""
+        """Check that the user's cluster, and its objects in any state, belong to the sandbox. Raises CannotRun."""
         if self.cluster is not None:
             names = (name for name, stack in self.workspace.stacks.items() if stack.environment_name == environment)
             plans = (stack_plan(stack, self.workspace) for stack in plannable(self.workspace, names))
