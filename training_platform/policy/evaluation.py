@@ -247,7 +247,7 @@ class Evaluation:
         return printable(f"{finding}\n  Rule: {finding.rule}.{source}{exempt}")
 
     def _home(self, place: _Place) -> Checkout:
-        """Return the checkout with a program's stack files. If the program is not ours, it is empty."""
+        """Return the checkout with a program's stack files. If the program is not ours, the checkout is empty."""
         return self.checkout if place.project == PROJECT else _ELSEWHERE
 
 

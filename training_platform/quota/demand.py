@@ -140,7 +140,7 @@ class _Stack:
         self.project = project
 
     def charges(self, view: View) -> Iterator[Charge]:
-        """Yield the charges of one view. Raises NeedsUnknown."""
+        """Yield the charges of one resource, which is given as a view. Raises NeedsUnknown."""
         if isinstance(view, NodePoolView):
             yield from self._node_pool(view)
         elif isinstance(view, PersistentPoolView):

@@ -182,7 +182,7 @@ def parse_stack(name: str, source: Source) -> Stack:
 
 
 def _wrong_name(name: str, key: str, source: Source) -> Draft:
-    """Return a finding that an environment cannot have a stack's name, which becomes part of all resource names."""
+    """Return a finding that a stack's name is invalid for an environment: it becomes part of all resource names."""
     meant = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
     nearest = f"Pulumi.{meant}.yaml" if re.match(NAME, meant) else None
     message = (

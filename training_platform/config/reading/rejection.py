@@ -201,7 +201,7 @@ def _drop(value: Any, path: Path) -> None:
 
 
 def _problems(detail: ErrorDetails, model: type[BaseModel], written: str | None) -> Iterator[Problem]:
-    """Yield the problems of an error. Their paths are relative to the model's section.
+    """Yield the problems in a validation error, with paths relative to the model's section.
 
     ``written`` is the original text of a number.
     """

@@ -213,7 +213,7 @@ JOB_MEMORY = job_rule(
 
 
 def _shared_memory(job: ResolvedJob) -> Iterator[Draft]:
-    """Find shared memory larger than the memory, or no shared memory for data loaders, which need it."""
+    """Find a job whose shared memory exceeds its memory, or that has none for its data loaders, which need it."""
     size = job.spec.shared_memory_gib
     memory = job.spec.memory_gib
     if size and memory and size > memory:

@@ -106,7 +106,7 @@ class JobCost:
 def cost_of_file(
     path: FilePath, root: FilePath, target: Target | None, today: date
 ) -> tuple[list[JobCost], tuple[Finding, ...]]:
-    """Return the costs for each place in a job file, or none if it has errors that are not about quotas.
+    """Return a job file's costs at each place where it may run, or none if it has errors that are not about quotas.
 
     Raises UnreadableError or UserError.
     """

@@ -136,7 +136,7 @@ def _resolve(job: Job, source: Source, workspace: Workspace) -> tuple[ResolvedJo
 
 
 def _flavor(job: Job, gke: GkeTarget, environment: Environment, workspace: Workspace) -> Flavor:
-    """Return the flavor of a place on GKE. A CPU pool is represented as a flavor."""
+    """Return the flavor that a job uses at one of its places on GKE. A CPU pool is represented as a flavor."""
     if gke.pool:
         return cpu_flavor(gke.cluster, environment.clusters[gke.cluster], gke.pool)
     return workspace.flavors(job.environment, gke.cluster)[gke.flavor or ""]

@@ -400,7 +400,7 @@ def _delete_try(api: Any, place: RunPlace, names: list[str], run: Run) -> None:
 
 
 def _tries(file: Path, folder: Path) -> list[tuple[TargetName, int]]:
-    """Return the places in a job file in order, as pairs of target and index."""
+    """Return the places where a job file may run, in its order, as pairs of target and index."""
     from training_platform.parts.jobs.job_file import job_source, number_of_places
     from training_platform.parts.jobs.job_model import TARGETS
 
@@ -641,7 +641,7 @@ def logs(run: str, follow: bool, **chosen: Any) -> None:
 
 
 def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
-    """Return a run with its place and the place's API. Exits if no place has the run.
+    """Return a run with the place where it runs, and that place's API. Exits if no place has the run.
 
     If the cluster has no objects of the run any more, its end is read from Cloud Logging.
     """
@@ -671,7 +671,7 @@ def find_run(run: str, options: RunsOptions) -> tuple[Run, RunPlace, Any]:
 
 
 class _UnseenPlace(NamedTuple):
-    """The reason why a place did not list its runs. ``withheld`` is True if members have no role there."""
+    """The reason why the runs of a place could not be listed. ``withheld`` is True if members have no role there."""
 
     error: UserError
     withheld: bool

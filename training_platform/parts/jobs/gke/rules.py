@@ -87,7 +87,7 @@ JOB_RUN_TIME = gke_rule(
 
 
 def _run_time(job: GkeJob) -> Iterator[Draft]:
-    """Find a run time longer than the lifetime of its VMs, or than the maximum in the environment.
+    """Find a run time that exceeds the lifetime of the job's VMs, or the maximum in the environment.
 
     Source: GKE docs, queued provisioning, read 2026-04.
     """
@@ -167,7 +167,7 @@ _SEARCH_FIELDS = ("metric", "goal", "trials", "parallel", "max_failed_trials")  
 
 
 def _sweep(job: GkeJob) -> Iterator[Draft]:
-    """Find a search, which GKE does not support, and sweep fields that only a search can have."""
+    """Find a hyperparameter search, which GKE does not support, and sweep fields that only such a search can have."""
     sweep = job.spec.sweep
     if sweep is None:
         return

@@ -33,7 +33,7 @@ JOB_COUNT = gke_rule(
 
 
 def wrong_count(job: GkeJob) -> Iterator[Draft]:
-    """Find ``nodes`` for a TPU flavor, ``slices`` for another flavor, and ``gpus`` for TPUs."""
+    """Find a job with ``nodes`` for a TPU flavor, ``slices`` for another flavor, or ``gpus`` for TPUs."""
     if job.is_tpu and job.gke.gpus is not None:
         yield from _part_of_a_vm(job)
         return

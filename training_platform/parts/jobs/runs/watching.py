@@ -1,4 +1,4 @@
-"""Reads runs from their places, with one paged list for each kind and place."""
+"""Reads the current runs from clusters and from Vertex AI, with one paged list for each kind of object."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def why_vertex(vertex: VertexJobs, place: RunPlace, run: Run) -> list[str]:
 def wait(
     read: Callable[[], Run | None], *, seconds: float | None, changed: Callable[[Run], None], started: bool = False
 ) -> Run | None:
-    """Return a run when it has ended or started, or its state at the timeout; None if it no longer exists."""
+    """Wait until a run has ended or started, and return it, or its state at the timeout; None if it is gone."""
     deadline = None if seconds is None else time.monotonic() + seconds
     printed: tuple[str, bool] | None = None
     while True:

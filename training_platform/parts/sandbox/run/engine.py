@@ -70,7 +70,7 @@ class Engine:
         _run(Timeline(), self.stack.cancel)
 
     def settle_pending(self, creates: Iterable[PendingCreate]) -> None:
-        """Remove pending operations from the state, and import the creates that succeeded.
+        """Remove pending operations from the state, and import the resources whose creation succeeded.
 
         ``pulumi refresh --import-pending-creates`` would do this, but 3.259 drops its arguments (tried on 2026-11-21).
         So this method uses ``pulumi import``.
@@ -102,7 +102,7 @@ class Engine:
         self.stack.import_resources(resources=resources, name_table=table, protect=False, generate_code=False)
 
     def _restore_inputs(self, creates: Sequence[PendingCreate]) -> None:
-        """Restore the inputs that were recorded when the create began.
+        """Restore the inputs that were recorded when the creation of a resource began.
 
         An import uses the API's values as inputs. A field with ignored changes would keep these values permanently, but
         the provider rejects the upgrade settings that GKE chooses for a flex-start pool.

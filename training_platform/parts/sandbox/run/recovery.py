@@ -1,10 +1,10 @@
-"""Recovery from a killed run or failed creates: finds unfinished creates, and half-created resources.
+"""Recovery from a killed run or a failed creation: finds unfinished creations and half-created resources.
 
-Pulumi records the inputs of a create when it begins. Without recovery, the next run would create a second resource. The
-inputs include names with a random suffix, so the id can be derived from them. Creates that only add to another
-resource, such as a member of a role, are dropped, since creating them again changes nothing.
+Pulumi records the inputs of a resource when its creation begins. Without recovery, the next run would create a second
+resource. The inputs include names with a random suffix, so the id can be derived from them. Creations that only add to
+another resource, such as a member of a role, are dropped, since repeating them changes nothing.
 
-If a create fails late, Pulumi keeps some resources in its state and later only updates them, so a node pool in error
+If a creation fails late, Pulumi keeps some resources in its state and later only updates them, so a node pool in error
 stays in error. It drops other resources, although they exist in the cloud. Observed with engine 3.259 and the gcp
 provider on 2026-11-21.
 """
@@ -25,7 +25,7 @@ _SUFFIXED = re.compile(r"(.+-)[0-9a-f]{7}")  # as in Pulumi's automatic names
 
 
 class PendingCreate(NamedTuple):
-    """An unfinished create. ``id`` is None if nothing was created, or if creating it again changes nothing.
+    """A resource whose creation is unfinished. ``id`` is None if nothing exists, or if repeating it changes nothing.
 
     ``inputs`` is {} if the inputs are unknown.
     """
@@ -47,7 +47,7 @@ class HalfCreated(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """The contents of the stand-ins: bodies of cloud resources, keyed by name, and ids of Kubernetes objects."""
+    """The contents of the local clouds: bodies of cloud resources, keyed by name, and ids of Kubernetes objects."""
 
     cloud: Mapping[str, Mapping[str, Any]]
     objects: frozenset[tuple[str, str, str]]  # cluster, kind and id
@@ -59,7 +59,7 @@ class Holdings(NamedTuple):
 
 
 def holdings(folder: SandboxFolder) -> Holdings:
-    """Read the contents of the stand-ins from their files. Objects in a user's cluster are not included."""
+    """Read the contents of the local clouds from their files. Objects in a user's cluster are not included."""
     objects = ObjectStore(folder.kubernetes)
     keys = [(cluster, key) for cluster in objects.clusters() for key in objects.keys(cluster)]
     ids = {(cluster, key.kind, f"{key.namespace}/{key.name}" if key.namespace else key.name) for cluster, key in keys}
@@ -70,10 +70,10 @@ def holdings(folder: SandboxFolder) -> Holdings:
 def find_pending_creates(
     operations: Iterable[Mapping[str, Any]], held: Holdings, clusters: Mapping[str, str]
 ) -> list[PendingCreate]:
-    """Return the creates among a state's pending operations, each with its id if the stand-ins have it.
+    """Return the unfinished creations among pending operations, each with its id if the local clouds have it.
 
     ``clusters`` maps the URNs of Kubernetes providers to their clusters. Components are left out, since creating one
-    again creates nothing. If a killed run and the next one both created the same resource, a create that succeeded is
+    again creates nothing. If a killed run and the next one both created the same resource, a creation that succeeded is
     used.
     """
     creates: dict[str, PendingCreate] = {}
@@ -95,7 +95,7 @@ def find_pending_creates(
 
 
 def _created_by(operations: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the resources of all creates among pending operations."""
+    """Yield the resources that pending operations were creating."""
     for operation in operations:
         if operation["type"] == "creating":
             yield operation["resource"]
@@ -104,10 +104,10 @@ def _created_by(operations: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str
 def find_half_created(
     resources: Iterable[Mapping[str, Any]], operations: Iterable[Mapping[str, Any]], held: Holdings
 ) -> list[HalfCreated]:
-    """Return the resources to delete and create again: those in error, and clusters whose create failed.
+    """Return the resources to delete and create again: those in error, and clusters whose creation failed.
 
-    The provider deletes a cluster's first pool only after a successful create. So a failed cluster never matches the
-    program, even if GKE repairs it.
+    The provider deletes a cluster's first pool only after it has created the cluster successfully. So a failed cluster
+    never matches the program, even if GKE repairs it.
     """
     broken = {}
     urns = set()
@@ -126,7 +126,7 @@ def find_half_created(
 
 
 def lost_creates(creates: Iterable[Mapping[str, Any]], unrecorded: Holdings) -> list[dict[str, Any]]:
-    """Return the planned creates of resources that exist already: they are in ``unrecorded``, but in no state.
+    """Return what a preview would create although it exists: it is in ``unrecorded``, but in no stack's state.
 
     The random suffix of a name is different in the preview, and is replaced by the existing one. The inputs are those
     of the preview. Some of their values are unknown, and an import uses the API's values instead.
@@ -153,7 +153,7 @@ def clusters_of(resources: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def find_id(resource: Mapping[str, Any], held: Holdings, cluster: str = "") -> str | None:
-    """Return the id of a resource with these inputs in the stand-ins. An object is looked up in ``cluster``."""
+    """Return the id of the resource with these inputs in the local clouds. An object is looked up in ``cluster``."""
     kind = resource["type"]
     inputs = resource.get("inputs") or {}
     if kind.startswith(KUBERNETES):

@@ -173,7 +173,7 @@ class Timeline:
 
 
 def _pending(metadata: Any) -> dict[str, Any]:
-    """Return a create in the form of a state's pending operations."""
+    """Return the creation of a resource in the form in which a state lists its pending operations."""
     new = metadata.new
     resource = {
         "urn": metadata.urn,

@@ -238,7 +238,7 @@ class Session:
         return summary
 
     def _resumed(self, name: str, engine: Engine) -> list[str]:
-        """Continue after a killed run: remove its lock, and import the creates that succeeded."""
+        """Continue after a killed run: remove its lock, and import the resources whose creation succeeded."""
         notes = []
         pid = self.folder.holder(name)
         if pid is not None:
@@ -265,7 +265,7 @@ class Session:
         return notes
 
     def _imported(self, name: str, engine: Engine, operations: list[dict[str, Any]]) -> list[str]:
-        """Import the unfinished creates that succeeded, and drop all others."""
+        """Import the unfinished creations that succeeded, and drop all others."""
         held = self._held(name, operations)
         creates = find_pending_creates(operations, held, clusters_of(self.folder.resources(name)))
         created = [create for create in creates if create.id is not None]
@@ -280,7 +280,7 @@ class Session:
         return notes
 
     def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Delete the half-created resources of failed creates, so that they are created again."""
+        """Delete the resources that failed creations left half-created, so that they are created again."""
         broken = find_half_created(self.folder.resources(name), operations, self._held(name, ()))
         for resource in broken:
             remove(self.servers.cloud, resource.id)
@@ -290,7 +290,7 @@ class Session:
         return [f"Resumed: deleted {name_of(resource.urn)}, which was half created." for resource in broken]
 
     def _held(self, name: str, creates: Iterable[Mapping[str, Any]]) -> Holdings:
-        """Return the stand-ins' contents without resources of other stacks.
+        """Return the contents of the local clouds without resources of other stacks.
 
         For a user's cluster, the contents are only the objects of ``creates``.
         """
