@@ -136,7 +136,7 @@ def _keyed(file: Environment | Team, *names: str) -> Iterator[tuple[str, Path]]:
 
 
 class Locator:
-    """Finds the section of a resource. It has the longest declared name that the resource's name starts with."""
+    """Finds the section that declares a resource, by the longest declared name that the resource's name begins with."""
 
     def __init__(self, section: Environment | Team) -> None:
         self._paths: Mapping[str, Path] = dict(sections(section))

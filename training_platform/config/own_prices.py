@@ -47,7 +47,7 @@ class OwnPrices(Section):
 
 
 def read_own_prices(root: FilePath) -> tuple[PriceBook, list[Finding]]:
-    """Return a repository's prices, or the catalogue's for anything without its own. Raises UnreadableError.
+    """Return a repository's own prices, completed by the catalogue's prices. Raises UnreadableError.
 
     List prices that earlier versions downloaded are ignored, and a finding says where they belong.
     """

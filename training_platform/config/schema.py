@@ -58,7 +58,7 @@ def stack_schema() -> dict[str, Any]:
 
 
 def file_schema(model: type[Section], title: str) -> dict[str, Any]:
-    """Return the schema of a whole file of one model. Callers add to it in place."""
+    """Return the schema of a file whose whole content is one model. Callers add to it in place."""
     return {"$schema": _DRAFT, **model.model_json_schema(), "title": title}
 
 

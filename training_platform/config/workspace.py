@@ -138,7 +138,7 @@ class Workspace:
         return self.once("teams by name", self._teams_by_name).get((name, scope, key), [])
 
     def teams_meant(self, name: str, environment: str) -> list[str]:
-        """Return the stacks of the team that an environment's file names, by its own name or that of its stack."""
+        """Return the stacks of a team, which an environment's file may name by the team's or its stack's name."""
         called = [stack.name for stack, _ in self.teams_called(name, "environment", environment)]
         if called:
             return called
@@ -351,7 +351,7 @@ def _network(stack: str, environment: Environment) -> tuple[str, str]:
 
 
 def _ranges_of_network(stack: str, environment: Environment) -> Iterator[_ExistingRange]:
-    """Yield the ranges in its VPC that an environment's file sets, for subnets, attachments, Filestore and services."""
+    """Yield the address ranges that a file sets in its VPC, for subnets, attachments, Filestore and services."""
     network = _network(stack, environment)
     for region, addresses in environment.network_attachments.items():
         path: Path = ("network_attachments", region)

@@ -62,7 +62,7 @@ def _selected_stack() -> tuple[Stack, Workspace]:
 
 
 def _source(name: str, root: FilePath) -> Source:
-    """Return the selected stack's configuration from the engine, with the positions in its file."""
+    """Return the selected stack's configuration as the engine passes it, with the positions of values in its file."""
     config = pulumi.Config(PROJECT)
     values = {key: config.get_object(key.removeprefix(f"{PROJECT}:")) for key in SECTIONS}
     sections = {key: value for key, value in values.items() if value is not None}

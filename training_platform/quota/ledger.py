@@ -30,7 +30,7 @@ FlavorKey = tuple[str, str, str]
 
 
 class Held(NamedTuple):
-    """How much one holder uses of a limit or of a capacity."""
+    """How much of a limit or a capacity is used by one holder, such as a pool or a team."""
 
     holder: Holder
     amount: float

@@ -179,7 +179,7 @@ class GpuNetworksSpec(Section):
 
 
 class SoftwareSpec(Section):
-    """Software that the environment installs in a cluster. existing: somebody else installs it. none: not installed."""
+    """Software that the environment installs. With ``existing``, others install it; with ``none``, nobody does."""
 
     kueue: Presence = Field(
         default="installed", description="Kueue. Without it (none), teams have no shares of the cluster."

@@ -313,7 +313,7 @@ class SystemPoolSpec(CpuPoolSpec):
 
     @property
     def fallbacks(self) -> Iterator["SystemPoolSpec"]:
-        """The pools for its other machine types, in the order of the file. GKE limits the size of each separately."""
+        """The system pools with other machine types, in the file's order. GKE limits the size of each separately."""
         for machine_type in self.fallback_machine_types:
             yield self.model_copy(update={"machine_type": machine_type, "min_nodes": 0, "fallback_machine_types": ()})
 

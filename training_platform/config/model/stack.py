@@ -95,7 +95,7 @@ class Stack:
         return SourceSection(self.source, self.below, stack=self.name).locate(field)
 
     def at(self, path: Path) -> Place:
-        """Return the place of a path in the stack's section. Findings name their causes by such places."""
+        """Return a path of the stack's section as a ``Place``, by which findings refer to their causes."""
         return self.source.place((*self.below, *path))
 
     def dangling(
@@ -108,7 +108,7 @@ class Stack:
         rule: Rule = STACK_MODEL,
         rests_on: tuple[Place, ...] = (),
     ) -> Draft:
-        """Return a finding that a name at a path of the section is not one of the declared names.
+        """Return the finding that a name, which is at a path of the section, is not one of the declared names.
 
         If the name is the last key of the path, rules cannot rely on what the file declares under this key. They cannot
         rely on the nearest name either, since it may be the one that was meant.

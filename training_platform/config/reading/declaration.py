@@ -16,7 +16,7 @@ from training_platform.config.reading.finding import Anchor, Finding, Path, Plac
 
 Owner = Literal["google", "provider", "kubernetes", "kueue", "documents", "catalogue", "house"]
 Value = str | int | float | tuple[str | int | float, ...] | None
-"""An allowed or nearest value, or several alternatives."""
+"""The allowed or the nearest valid value in a finding, or several alternatives."""
 Excuse = Literal["exemption", "acknowledgement"]
 
 
@@ -120,7 +120,7 @@ class Draft:
 
     @property
     def place(self) -> str:
-        """The place of the error. Findings that the error causes refer to it by this text."""
+        """The place of the error as text, by which other findings refer to it as their cause."""
         return anchored(self, self.subject.locate(self.field)).place
 
 
@@ -254,7 +254,7 @@ def located(drafts: Iterable[Draft]) -> list[Finding]:
 
 
 def anchored(draft: Draft, anchor: Anchor) -> Finding:
-    """Return a draft as a finding at the position in ``anchor``. Raises ValueError for a draft without a rule."""
+    """Return the finding for a draft, at the position in ``anchor``. Raises ValueError if the draft has no rule."""
     if draft.rule is None:
         raise ValueError(f"no rule was given for: {draft.message}")
     return Finding(
@@ -292,7 +292,7 @@ def as_text(value: Value, joint: str) -> str | None:
 
 
 def _value(value: object) -> Value:
-    """Return a value in the form for findings: alternatives as a tuple, and any other object as text."""
+    """Return a value as findings store it: alternatives as a tuple, and any other object as text."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (list, tuple)):

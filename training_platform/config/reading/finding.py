@@ -31,7 +31,7 @@ class Position(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """The place of a subject's field: its file and position, if known, and its path in the section.
+    """Where the field of a subject is: its file and position, if known, and its path in the section.
 
     An anchor can itself be the subject of a finding, if there is no other subject.
     """

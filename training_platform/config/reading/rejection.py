@@ -1,4 +1,4 @@
-"""Converts the model's rejections to findings, with the allowed and the nearest valid value."""
+"""Converts the errors with which the model rejects values to findings, with the allowed and the nearest value."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def validated(
 def rejections(
     error: ValidationError, model: type[BaseModel], section: SourceSection, rule: Rule = STACK_MODEL
 ) -> list[Draft]:
-    """Return a draft for each rejected value of the model's section in a file.
+    """Return the draft of a finding for each rejected value in a file's section.
 
     A list that is too short only because of rejected entries has no finding of its own.
     """

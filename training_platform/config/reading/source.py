@@ -78,7 +78,7 @@ class Source:
         return self.positions.get(path, Position(1, 1))
 
     def place(self, path: Path) -> Place:
-        """Return the place of a path. Findings name their causes by such places."""
+        """Return a path of the file as a ``Place``, by which findings refer to their causes."""
         return (self.file, *map(str, path))
 
     def locate(self, field: Path) -> Anchor:
@@ -94,7 +94,7 @@ class SourceSection(NamedTuple):
     stack: str | None = None
 
     def place(self, path: Path) -> Place:
-        """Return the place of a path relative to the section. Findings name their causes by such places."""
+        """Return a path of the section as a ``Place``, by which findings refer to their causes."""
         return self.source.place((*self.below, *path))
 
     def locate(self, field: Path) -> Anchor:

@@ -124,7 +124,7 @@ def module(job: ResolvedJob) -> str:
 
 
 def launch_variables(job: ResolvedJob, launch: Launch) -> dict[str, str]:
-    """Return the variable with the launcher's plan, or nothing if the launcher only waits for the program."""
+    """Return the variable that tells the launcher what to do, or none if it only waits for the program."""
     if not launched(job, launch):
         return {}
     folder = job.spec.source and job.spec.source.folder

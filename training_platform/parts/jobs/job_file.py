@@ -128,7 +128,7 @@ _ANY_MACHINE = "e2-standard-4"  # for a resource that the team lacks, so that on
 
 
 def on_resource(source: Source, workspace: Workspace) -> Source:
-    """Return a file with the machine and disk of its persistent resource filled in, unless it names a machine type."""
+    """Return a job file with the machine and disk of its persistent resource added, unless it names a machine type."""
     value = source.value
     target = value.get("vertex") if isinstance(value, dict) else None
     if not isinstance(target, dict) or "machine_type" in target:

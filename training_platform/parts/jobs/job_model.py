@@ -132,7 +132,7 @@ class PythonSource(Consistent):
 
 
 class MountSource(Consistent):
-    """The source of a mount: exactly one of these fields."""
+    """The source of a mount. Exactly one of the fields has to be set."""
 
     directory: Name | None = Field(default=None, description="Directory of the team, on Filestore.")
     bucket: Name | None = Field(default=None, description="Bucket of the team, mounted by Cloud Storage FUSE.")
@@ -287,7 +287,7 @@ class Placement(Section):
 
 
 class GkeTarget(Consistent):
-    """A JobSet in the team's queue of one cluster, with ``slices`` of TPUs, or with ``nodes`` with GPUs or CPUs."""
+    """A JobSet in the team's queue of one cluster. TPUs need ``slices``; GPUs and CPUs need ``nodes``."""
 
     ELSEWHERE: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(

@@ -51,7 +51,7 @@ def as_run(job: ResolvedJob, run: str) -> ResolvedJob:
 
 
 def point_runs(job: ResolvedJob, run: str) -> tuple[ResolvedJob, ...]:
-    """Return a job's runs on GKE: one for each point of its grid, named ``{run}-{number}``, or a single one."""
+    """Return a job's runs on GKE: one for each point of its grid, named ``{run}-{number}``, or one without a grid."""
     if job.spec.sweep is None:
         return (as_run(job, run),)
     args = ((*job.spec.args, *values) for values in points(job.spec.sweep))

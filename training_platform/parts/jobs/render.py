@@ -55,7 +55,7 @@ def _upload_note(job: ResolvedJob) -> Iterator[str]:
 
 
 def _bodies(job: ResolvedJob, target: Target) -> list[dict[str, Any]]:
-    """Return the bodies for a run with the job's name: one, or on GKE a JobSet for each point of a sweep."""
+    """Return the request bodies for a run with the job's name: one, or on GKE one JobSet per point of a sweep."""
     if target == "vertex":
         from training_platform.parts.jobs.vertex.custom_job import vertex_body
 

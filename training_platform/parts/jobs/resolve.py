@@ -66,7 +66,7 @@ def read_job(
 
 
 def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[ResolvedJob | None, list[Finding]]:
-    """Return the job of a parsed file at one of its places. The source's ``file`` determines its name and team."""
+    """Return the job of a parsed file at one of its places. Its name and team are those in the file's path."""
     source = on_resource(at_place(source, index), workspace)
     job, findings = read_model(source, workspace)
     readable = job or right_part(source.value, Job)  # of a rejected file, the names that can be read are looked up too
@@ -78,7 +78,7 @@ def parse_job(source: Source, workspace: Workspace, index: int = 0) -> tuple[Res
 
 
 class PlacedJob(NamedTuple):
-    """A job at those of its places that have one index in the file, or None with the findings about the file.
+    """A job with the places that have the same index in each target, or None with the findings about its file.
 
     ``targets`` are the targets that have a place with this index.
     """

@@ -63,7 +63,7 @@ JOB_DATA_SET_REGION = job_rule(
 
 
 def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterator[Draft]:
-    """Find data sets that the job cannot mount in its region, on Vertex AI or yet, and buckets in another region."""
+    """Find data sets that cannot be mounted (region, Vertex AI, not filled yet), and buckets in another region."""
     for index, mount in enumerate(job.spec.mounts):
         if (key := mount.source.data_set) is None:
             continue

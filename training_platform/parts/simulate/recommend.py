@@ -65,7 +65,7 @@ class CurrentFiles(NamedTuple):
     undecided: tuple[Wish, ...]
 
     def verdict(self, candidate: Candidate) -> str:
-        """Return a sentence that lists the missed wishes, or says that all wishes that the trace can decide are met."""
+        """Return a sentence with the missed wishes. If there are none, it says that all decidable wishes are met."""
         if candidate.missed:
             return f"missed: {'; '.join(candidate.missed)}"
         return "all other wishes are met" if self.undecided else "all wishes are met"

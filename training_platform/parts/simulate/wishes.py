@@ -89,7 +89,7 @@ def read_wishes(path: Path, workspace: Workspace, environment: str) -> WishFile:
 
 
 def _unknown_names(names: Iterable[str], declared: Collection[str], kind: str) -> Iterator[str]:
-    """Yield a sentence for each name that is not a declared name of this kind."""
+    """Yield a sentence for each of the names that is not declared. ``kind`` is what the names stand for."""
     for name in names:
         if name not in declared:
             nearest = find_nearest(name, declared)

@@ -55,7 +55,7 @@ class Facts(NamedTuple):
 
 
 def listed_machines(compute: GoogleApi, project: str) -> dict[str, Listed]:
-    """Return a project's machine types of the catalogue's families, keyed by name. Raises GoogleError."""
+    """Return a project's machine types in the families of the catalogue, keyed by name. Raises GoogleError."""
     families = "|".join(sorted({name.partition("-")[0] for name in MACHINE_TYPES}))
     rows: dict[str, Json] = {}
     zones: defaultdict[str, set[str]] = defaultdict(set)

@@ -25,7 +25,7 @@ _SERVICES: Final = {
     "serviceAccounts": "iam",
     "views": "logging",
 }
-"""The service of a resource, keyed by its collection. Other collections belong to the service of projects."""
+"""The API service of each kind of resource. Kinds that are not listed belong to the service of projects."""
 
 
 def tenancy_grants(platform: Platform) -> Iterator[Answer]:

@@ -163,7 +163,7 @@ def _ended_pod(api: ClusterApi, namespace: str, name: str, seconds: float) -> Js
 
 
 def _ended_result(pod: Json, program: PodProgram) -> ProgramResult:
-    """Return the values in the termination message. If the program failed without any, it is undecided."""
+    """Return the values in the termination message. If the program failed and wrote none, it is undecided."""
     statuses = pod["status"].get("containerStatuses") or ()
     ends = [status["state"]["terminated"] for status in statuses if "terminated" in status["state"]]
     message = "\n".join(str(end.get("message", "")) for end in ends)

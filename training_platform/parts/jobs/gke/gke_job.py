@@ -119,7 +119,7 @@ class GkeJob(ResolvedJob):
 
     @property
     def run_hours(self) -> int | None:
-        """The maximum run time in hours, for which queued VMs are requested; None without a limit."""
+        """The maximum run time in hours; None without a limit. Queued VMs are requested for this time."""
         limits = [self.gke.max_run_hours, run_limit_hours(self.team, self.environment)]
         if self.flavor.by_request and not self.gke.max_run_hours:
             limits.append(longest_run_hours(self.flavor))

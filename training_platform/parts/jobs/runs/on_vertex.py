@@ -35,7 +35,7 @@ _UNAVAILABLE = 14
 
 
 def working_job(pipeline: Json) -> str:
-    """Return the full name of a training pipeline's job, or "" until the job exists. For a job, return "".
+    """Return the full name of a training pipeline's job, or "" until it exists. If the body is a job's, return "".
 
     Source: google-cloud-aiplatform, training_jobs.py, and the discovery document, CustomJobMetadata and
     HyperparameterTuningJobMetadata, read 2026-11-22.
@@ -89,7 +89,7 @@ def vertex_run(body: Json, working: Json | None = None) -> Run:
 
 
 def why_on_vertex(run: Run, body: Json, working: Json | None = None) -> Iterator[str]:
-    """Yield sentences about a run, the cause first. For a pipeline whose job has not ended, it is the job's cause."""
+    """Yield sentences about a run, the cause first. If a pipeline's job has not ended, they are about that job."""
     if working and _phase(working) != "SUCCEEDED":
         body = working
     elif working and run.state == "running":

@@ -202,7 +202,7 @@ def _over_headroom(job: ResolvedJob, path: Path, charge: JobCharge, limit: float
 
 
 def _replicas_within(job: ResolvedJob, charge: JobCharge, amount: float) -> str | None:
-    """Return how many replicas fit an amount, or None if it is less than one."""
+    """Return how many replicas an amount of quota is enough for, or None if it is not enough for one."""
     replicas = int(max(0, amount) // (charge.amount / vertex_target(job).replicas))
     return f"replicas {replicas}" if replicas else None
 

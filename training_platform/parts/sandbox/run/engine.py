@@ -176,7 +176,7 @@ def _run(timeline: Timeline, call: Callable[[], object]) -> None:
 
 
 def uninterrupted(call: Callable[[], Result]) -> Result:
-    """Return the result of a call of the Automation API. An interrupt ends the engine, and waits for the call.
+    """Call the Automation API and return the result. On an interrupt, end the engine and wait for the call.
 
     An interrupt inside the call would close the engine's pipes, which other threads read, and the engine would
     continue.

@@ -27,7 +27,7 @@ from training_platform.resources.stack_plan import plannable, stack_plan
 
 
 class Existing(NamedTuple):
-    """A resource of somebody else: a title for people, its name in the local cloud, and the request to create it."""
+    """A resource that somebody else owns: a title, its name in the local cloud, and the request to create it."""
 
     title: str
     record: str

@@ -297,7 +297,7 @@ def _foreign(api: ClusterApi, objects: Iterable[Mapping[str, Any]], mark: str) -
 def created_objects(
     cluster: UserCluster, folder: SandboxFolder, creates: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the type and id of each object of an unfinished create that exists in the cluster with the mark."""
+    """Yield the type and id of each half-created object that exists in the cluster with the mark."""
     ids = []
     for create in creates:
         resource = create["resource"]
