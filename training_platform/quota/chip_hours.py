@@ -1,9 +1,9 @@
 """The chip-hours of teams' queues in each month, and the budgets of teams: ``stacks/usage/<environment>.yaml``.
 
-Kueue exports a metric of the resources that a queue uses, which managed Prometheus stores. It is summed over the month.
-A run therefore counts from its admission to its end, even if it has been deleted since. Model servers and notebooks in
-a queue count as well; jobs on Vertex AI are in no queue. A new reading replaces the month's previous values in the
-file, so nothing is lost if one night is skipped. Months are in UTC.
+Kueue exports a metric of the resources that a queue uses, and managed Prometheus stores it. The chip-hours are its sum
+over the month. A run therefore counts from its admission to its end, even if it has been deleted since. Model servers
+and notebooks in a queue count as well; jobs on Vertex AI are in no queue. A new reading replaces the month's previous
+values in the file, so nothing is lost if one night is skipped. Months are in UTC.
 
 Sources: Kueue v0.19.2, pkg/metrics/metrics.go, cluster_queue_resource_usage; Google Cloud Managed Service for
 Prometheus keeps samples for 24 months (docs, unverified here); PromQL's subqueries.

@@ -299,7 +299,7 @@ class ImageRepositorySpec(Consistent):
         return (self.location, *self.caches)
 
     def nearest(self, region: str) -> str:
-        """Return the location from which nodes of a region pull: a cache that serves it, else that of the images."""
+        """Return the location from which nodes of a region pull: a cache that serves it, else where the images are."""
         return next((location for location in self.locations if serves(location, region)), self.location)
 
 

@@ -413,9 +413,9 @@ class NodePoolSpec(NodeOptions):
         """Whether Kueue places jobs on the pool by default.
 
         It does so if it sees all VMs when it admits a job, and if their location matters for GPUs. TPUs are excluded,
-        since a slice is a node pool and jobs always have whole slices. Queued VMs are excluded too: Google's page on
-        topology-aware scheduling warns of capacity that is not placed densely, such as flex-start, and Cluster Toolkit
-        1047080 has no topology in its queue of queued provisioning. Both were read on 2026-11-24.
+        since a slice is a node pool and jobs always have whole slices. Queued VMs are excluded for two reasons:
+        Google's page on topology-aware scheduling warns of capacity that is not placed densely, such as flex-start, and
+        in Cluster Toolkit 1047080, the queue for queued provisioning has no topology. Both were read on 2026-11-24.
         """
         return self.min_nodes == self.max_nodes > 1 and self.topology_levels == BLOCK_LEVELS
 

@@ -133,8 +133,8 @@ def read_source(path: FilePath, file: str) -> Source:
 def parse_source(text: str, file: str) -> Source:
     """Parse YAML text. Raises UnreadableError if it is not YAML, or if nesting or aliases are too deep.
 
-    The parser reads libyaml's events one by one. libyaml itself would build its tree of nodes by recursion in C, so
-    deep nesting would crash the process, and it would take six times as long.
+    The parser reads libyaml's events one by one. libyaml itself would build its tree of nodes by recursion in C: deep
+    nesting would crash the process, and parsing would take six times as long.
     """
     source = Source(file)
     try:

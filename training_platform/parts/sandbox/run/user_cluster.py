@@ -1,10 +1,10 @@
 """A cluster of the user, for example from kind, k3d or minikube, for the Kubernetes objects of a sandbox.
 
-The released Kubernetes plugin registers the objects in it. A real cluster must never be changed. So the user names the
-context of the kubeconfig, its server has to be on this machine or in a private network, and its user must not need a
-program to log in. A ConfigMap marks the cluster as the sandbox's. It is written only into a cluster without Kueue and
-without any namespace of the plan. Every object gets the same mark as a label, and a run does not change an object
-without it.
+The released Kubernetes plugin registers the objects in it. A real cluster must never be changed. So the user names a
+context of the kubeconfig; the server in this context has to be on this machine or in a private network, and its login
+must not need a program. A ConfigMap marks the cluster as the sandbox's. It is written only into a cluster that has
+neither Kueue nor a namespace of the plan. Every object gets the same mark as a label, and a run does not change an
+object without it.
 """
 
 from __future__ import annotations
