@@ -49,8 +49,8 @@ class QuotaKey(NamedTuple):
 class Holder(NamedTuple):
     """What causes a charge: a stack, the section of its file, and the field whose value could be lowered.
 
-    - ``step`` is how much the charge grows if the field's value grows by one. The largest value that fits is
-      calculated from it. It is 0 if no field determines the amount.
+    - ``step`` is how much the charge grows if the field's value grows by one. It is used to calculate the largest
+      value that fits. It is 0 if no field determines the amount.
     - ``base`` is the field's minimum value.
     - ``disputed`` means that Google's pages disagree whether the quota counts the charge.
     """

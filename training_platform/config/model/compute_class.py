@@ -85,7 +85,7 @@ class Priority(Section):
 
     @property
     def as_pool(self) -> NodePoolSpec:
-        """The node pool that GKE would create, in the form of a stack file. Only for a priority with a machine type."""
+        """The node pool that GKE would create, as a stack file would declare it. Only if there is a machine type."""
         shared = {"machine_type", "topology", "capacity", "reservation", "max_run_hours", "boot_disk"}
         return NodePoolSpec(**{name: getattr(self, name) for name in shared & self.model_fields_set})
 
