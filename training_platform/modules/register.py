@@ -41,8 +41,8 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def register_plan(plan: Component, opts: pulumi.ResourceOptions | None = None) -> Registered:
     """Register everything in a plan, each resource after all resources that it waits for.
 
-    ``opts`` apply to the outermost children, for example their parent. Raises PlanError, and pulumi.RunError for
-    resources that the provider SDKs do not have.
+    ``opts``, such as a parent, apply to the outermost children. Raises PlanError, and pulumi.RunError for resources
+    that the provider SDKs do not have.
     """
     nodes = in_order(plan)
     _refuse_unknown(node for node in nodes if isinstance(node, Resource) and node.type != STACK_REFERENCE)

@@ -2,7 +2,7 @@
 
 Rules for one resource run on its inputs before it is created. Rules that compare resources, and rules for quotas, run
 on the whole stack, but use the same inputs: at that time the engine passes states, which contain many values from the
-provider that are not known before. Advice is kept until the advisory policies report it.
+provider that are unknown before the creation. Advice is kept until the advisory policies report it.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ def plain(value: Any) -> Any:
     """Return a value without wrappers. These raise if an unknown value is read, which would end the whole policy.
 
     Values in a remediation have no wrappers, and mark unknown values with constants. The engine sends every number as a
-    float. They are converted back to integers, so that messages show them as stack files do.
+    float. Whole numbers are converted back to integers, so that messages show them as stack files do.
     """
     kind = value.__class__
     if kind is float and value.is_integer():

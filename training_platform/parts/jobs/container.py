@@ -82,7 +82,7 @@ def variables(job: ResolvedJob) -> dict[str, str]:
 def image(job: ResolvedJob) -> str:
     """Return the image of the job or of its source. The default is Vertex AI's prebuilt image for its accelerator.
 
-    If the job has both targets, this is the accelerator on GKE.
+    If the job has both targets, the image is the one for the accelerator on GKE.
     """
     source = job.spec.source
     if source is None:

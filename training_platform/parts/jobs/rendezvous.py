@@ -1,9 +1,9 @@
 """Variables with which a run's processes find each other, the same on GKE and Vertex AI.
 
 torchrun reads ``PET_*``. Without ``PET_NPROC_PER_NODE``, it starts one process, regardless of the VM. On GPUs, JAX
-reads only the coordinator's address, and a program passes ``NUM_NODES`` and ``NODE_RANK``. On TPUs, JAX finds the hosts
-with variables of GKE and Vertex AI. ``RANK`` and ``WORLD_SIZE`` count processes. They are set together, and only if a
-VM has one process, since launchers of several processes set both for each process. Sources: torch 2.15
+reads only the coordinator's address, and a program has to pass ``NUM_NODES`` and ``NODE_RANK`` itself. On TPUs, JAX
+finds the hosts with variables of GKE and Vertex AI. ``RANK`` and ``WORLD_SIZE`` count processes. They are set together,
+and only if a VM has one process, since launchers of several processes set both for each process. Sources: torch 2.15
 ``distributed/run.py`` and ``argparse_util.py``, jax 0.10 ``_src/distributed.py``, read 2026-11-23.
 """
 

@@ -31,7 +31,7 @@ from training_platform.resources.scope import Scope, team_scope
 class ResolvedJob:
     """A job with everything that it refers to. ``flavor`` is set if the job can run on GKE.
 
-    If ``is_run``, ``name`` is the name of a run instead of the file's.
+    If ``is_run`` is True, ``name`` is the name of a run, otherwise that of the file.
     """
 
     name: str

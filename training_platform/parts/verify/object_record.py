@@ -47,8 +47,8 @@ class Creation:
     """A recorded creation. ``uid`` is empty if the process ended before the server returned it.
 
     ``api`` and ``labels`` are set only for resources of Google Cloud: the name of the API, and the field with the
-    labels. Their namespace is the API's region. Their kind consists of the path of the list and the field in its
-    response.
+    labels. For these, the namespace is the API's region, and the kind consists of the path of the list and the field in
+    its response.
     """
 
     number: int

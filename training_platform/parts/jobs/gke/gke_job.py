@@ -102,7 +102,8 @@ class GkeJob(ResolvedJob):
     def part_of_vm(self, pool: ExpandedPool) -> float:
         """Return the fraction of a pool's VM that each pod gets.
 
-        The fraction is of accelerators, or of places on shared GPUs. On VMs without accelerators, it is of vCPUs.
+        It is a fraction of the VM's accelerators, of the places on its shared GPUs or, without accelerators, of its
+        vCPUs.
         """
         if pool.machine.chips:
             return min(1, self.chips_per_pod / (pool.machine.chips * pool.places_per_gpu))
@@ -112,7 +113,7 @@ class GkeJob(ResolvedJob):
     def placement_levels(self) -> dict[str, str]:
         """The levels of the flavor's topology that contain several VMs, keyed by name, widest first; none for slices.
 
-        The level of Kubernetes' host names is left out. It is one VM, and a job has whole VMs.
+        The level of Kubernetes' host names is left out, since it contains only one VM, and a job has whole VMs.
         """
         levels = self.flavor.topology_levels[:-1] if self.flavor.topology_levels != SLICE_LEVELS else ()
         return {level.rpartition("-")[2]: level for level in levels}

@@ -61,12 +61,12 @@ def pod_parts(job: GkeJob) -> Parts:
 def resources(job: GkeJob, chips: dict[str, str], parts: Parts | None = None) -> dict[str, Any]:
     """Return the container's requests and limits, without a CPU limit, which would only slow it down.
 
-    Without ``parts``, it has only the limits that the job sets.
+    Without ``parts``, the container has only the limits that the job sets.
 
     A program that exceeds its limits fails, and its restarts are counted. Without limits, the kubelet would evict the
-    pod to protect the VM. As with the end of a spot VM, this is not counted, so it could repeat forever. The content of
-    /dev/shm and checkpoints in memory count as memory. Source: Kubernetes v1.36.3, pkg/kubelet/eviction: an eviction
-    for a pod's own limits is not a disruption.
+    pod to protect the VM. Like the end of a spot VM, an eviction is not counted, so it could repeat forever. The
+    content of /dev/shm and checkpoints in memory count as memory. Source: Kubernetes v1.36.3, pkg/kubelet/eviction: an
+    eviction for a pod's own limits is not a disruption.
     """
     spec = job.spec
     sizes_gib = {"memory": parts.memory if parts else spec.memory_gib, "ephemeral-storage": spec.disk_gib}

@@ -103,8 +103,8 @@ class Changes:
     def held(self, job: ResolvedJob) -> ResolvedJob:
         """Return the job with a command that only waits and ends by itself, instead of its program and sweep.
 
-        Kueue also ends the job, whatever a user does in its shell. Its limit includes the time that the VMs need to
-        start.
+        Kueue's time limit also ends the job, whatever a user does in its shell. This limit includes the time that the
+        VMs need to start.
         """
         if not self.hold_minutes:
             return job

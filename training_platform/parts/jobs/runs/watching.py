@@ -146,7 +146,7 @@ def why_gke(
     """Return the reasons why a run on GKE waits or failed. Raises ClusterError.
 
     ``job`` is the job in its file, if it still targets GKE. ``vms`` returns sentences about the recent activity of the
-    node pools. It is called if an admitted run waits for VMs.
+    node pools. ``vms`` is called if an admitted run waits for VMs.
     """
     namespace = place.team.name
     jobset = cluster.get(JOBSETS, namespace, run.name)

@@ -1,7 +1,7 @@
 """The real engine, called through Pulumi's Automation API, for one stack in the sandbox's copy of the program.
 
-Its environment contains none of the user's accounts, and no network access. Its tools are the released Pulumi CLI and
-plugins, from PATH or from Pulumi's own folder.
+The engine has none of the user's accounts and no network access. Its tools are the released Pulumi CLI and plugins,
+from PATH or from Pulumi's own folder.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ def engine_environment(
     The run has the permissions of ``member`` in the local cloud, by default those of the owner of the projects. With a
     ``cluster`` of the user, the released Kubernetes plugin runs, with the user's network.
 
-    Endpoints are variables instead of configuration, since configuration is saved in the state. On another port, every
-    run would find the provider changed, and a destroy would call the old port.
+    Endpoints are variables instead of configuration, since configuration is saved in the state. If they were saved and
+    the port changed, every run would find the provider changed, and a destroy would call the old port.
     """
     variables = {
         MARK: str(os.getpid()),
