@@ -26,23 +26,24 @@ class Rule:
 
     - ``id``: its name in exemptions, reports and ``coverage.yaml``, the table of known refusals
     - ``title`` and ``details``: its description for people
-    - ``ruleset``: its group; the policy pack enforces the groups of rules over views
-    - ``owner``: who refuses. Rules of ``google`` also apply in the sandbox, in which the real ``provider`` checks its
-      own. ``documents`` are upstream's. ``catalogue`` is for values that are not in our tables. Rules of the
-      ``house`` are our conventions; a program of another project has to enable them.
-    - ``refused_by``: a text that replaces the one about the owner
+    - ``ruleset``: its group; the policy pack enforces the groups whose rules read views of planned resources
+    - ``owner``: who refuses what the rule finds. The sandbox also applies rules of ``google``; rules of ``provider``
+      are left to the real provider, which it runs. ``documents`` stands for upstream's documents, ``catalogue`` for
+      values that are not in our tables, and ``house`` for our conventions, which a program of another project has to
+      enable.
+    - ``refused_by``: a text that replaces the text about the owner
     - ``excuse``: the kind of entry in ``stacks/exemptions.yaml`` that excuses a finding
     - ``unjudged``: a noun for the things that its findings could not check, such as ``change of a stack``; the
       summary counts them
 
-    The other fields are for rules over views:
+    The other fields are for rules that read views:
 
     - ``reads``: the class of the views
-    - ``whole``: the rule also reads the program
-    - ``across``: the rule needs all resources of the stack
-    - ``when``: the first field that the rule reads; it gets only views with this field set or unknown
-    - ``spoils``: a finding of the rule makes other findings about its section unreliable. Until it is fixed, the
-      section has other quotas, or another flavor, than intended.
+    - ``whole``: True if the rule also reads the whole program
+    - ``across``: True if the rule needs all resources of the stack
+    - ``when``: the first field that the rule reads; it gets only views in which this field is set or unknown
+    - ``spoils``: True if a finding of the rule makes other findings about its section unreliable. Until it is
+      fixed, the section has other quotas, or another flavor, than intended.
     """
 
     id: str
