@@ -113,7 +113,7 @@ class Fallback(Section):
 
 
 def check_order(fallback: Fallback, shares: Mapping[str, Collection[str]]) -> None:
-    """Raise an error for an order with a flavor of which the team has no share, since Kueue would never try it."""
+    """Raise an error for an order that names a flavor without a share of the team: Kueue would never try it."""
     for cluster, order in fallback.order.items():
         for name in order:
             if name not in shares.get(cluster, ()):

@@ -60,7 +60,7 @@ def image_name(repository: Repository, name: str, tag: str) -> str:
 
 
 def commands(builder: str, image: str, folder: Path, project: str) -> list[list[str]]:
-    """Return the commands that build and push an image. The last prints its name with digest, or the digest alone."""
+    """Return the commands that build and push an image. The last prints its name with digest, or only the digest."""
     if builder == "cloud-build":
         described = ["artifacts", "docker", "images", "describe", image, "--project", project]
         return [

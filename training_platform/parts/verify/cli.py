@@ -166,7 +166,7 @@ def _can_continue(record: ObjectRecord, head: Mapping[str, object]) -> bool:
 
 
 def _exit_code(verdicts: set[str]) -> int:
-    """Return the exit code of a run. A probe that ended because of a bug in this program decides it alone."""
+    """Return the exit code of a run. Any probe that ended because of a bug in this program decides it."""
     if "failed" in verdicts or verdicts <= {"undecided"}:
         return 2
     return 1 if "refuted" in verdicts else 0

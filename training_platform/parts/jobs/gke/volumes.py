@@ -43,7 +43,7 @@ class Volumes:
 
 
 def volumes(job: GkeJob, parts: Parts | None = None, *, chips: int) -> Volumes:
-    """Return the volumes of a job's pods, each of which has ``chips`` accelerators."""
+    """Return the volumes of a job's pods. Each pod has ``chips`` accelerators."""
     every = list(_storage(job))
     if (memory := shared_memory(job, parts, chips=chips)) is not None:
         every.append((memory, {"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}))
