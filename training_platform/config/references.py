@@ -1,6 +1,6 @@
 """Checks that what a team's file refers to exists in its environment: instances, attachments, keys, cohorts.
 
-Also finds data sets of a team that have the name of one of the environment.
+Also finds a team's data sets that have the same name as one of the environment's data sets.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ class Evaluation:
 
 
 def _each_kind_once(unjudged: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield, for each kind of things that could not be checked, its first finding with the number of the others.
+    """Yield, for each kind of thing that could not be checked, its first finding with the number of the others.
 
     The finding also names the rules of the others.
     """

@@ -290,7 +290,7 @@ class ClusterSpec(Consistent):
         return {}
 
     def network_devices(self, machine: MachineType) -> NetworkDevices | None:
-        """Return the network devices that GKE's driver offers on a machine's VMs here; None if it is not used."""
+        """Return the network devices that GKE's driver offers on VMs of a machine type; None without the driver."""
         devices = machine.network_devices
         if devices is None or self.accelerator_networks == "multi-network":
             return None

@@ -91,7 +91,7 @@ class Stack:
         return f"{self.source.file}:{self.position(path).line}"
 
     def locate(self, field: Path) -> Anchor:
-        """Return where a path of the stack's section is, in the form for findings: file, position and path."""
+        """Return the file, position and path of a field of the stack's section, as findings need them."""
         return SourceSection(self.source, self.below, stack=self.name).locate(field)
 
     def at(self, path: Path) -> Place:

@@ -82,7 +82,7 @@ class Source:
         return (self.file, *map(str, path))
 
     def locate(self, field: Path) -> Anchor:
-        """Return where a path of the file is, in the form for findings: file, position and path."""
+        """Return the file, position and path of a value, as findings need them."""
         return Anchor(file=self.file, position=self.position(field), path=dotted(field))
 
 
@@ -98,7 +98,7 @@ class SourceSection(NamedTuple):
         return self.source.place((*self.below, *path))
 
     def locate(self, field: Path) -> Anchor:
-        """Return where a path of the section is, in the form for findings: file, position and path."""
+        """Return the file, position and path of a value in the section, as findings need them."""
         position = self.source.position((*self.below, *field))
         return Anchor(stack=self.stack, file=self.source.file, position=position, path=dotted(field))
 

@@ -368,7 +368,7 @@ def _note(cost: JobCost) -> str:
 
 
 def _without_own(machines: _Rows, book: PriceBook) -> bool:
-    """Return True if some machine has no flex-start price, either in a contract or in the price list."""
+    """Return True if a machine has a flex-start price neither in a contract nor in the price list."""
     for machine, _ in machines:
         listed = machine.price.usd if machine.price else {}
         if "flex-start" not in book.machines.get(machine.name, {}) and "flex-start" not in listed:

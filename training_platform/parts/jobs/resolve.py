@@ -46,7 +46,7 @@ class ResolvedJob:
     is_run: bool = False
 
     def locate(self, field: Path) -> Anchor:
-        """Return where a field of the job file is, in the form for findings: file, position and path."""
+        """Return the file, position and path of a field of the job file, as findings need them."""
         return self.source.locate(field)
 
 

@@ -40,7 +40,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SingleChanges:
-    """Iterates over single changes of an environment's stack files. Each change is the new texts of these files.
+    """Iterates over single changes of an environment's stack files. Each change consists of the files' new texts.
 
     ``texts`` contains the texts of all files of the ``workspace``. ``reservations`` contains, for each cluster, the
     pools whose size may change, with the maximum number of machines. Only ``gaining`` teams get more quota or a new

@@ -107,7 +107,7 @@ def pod_spec(
 def run_and_judge(
     platform: Platform, cluster: str, name: str, program: PodProgram, **pod_options: Any
 ) -> Iterator[Answer]:
-    """Run a program in a pod and yield verdicts on its values. If no node accepts the pod, it is undecided."""
+    """Run a program in a pod and yield verdicts on its values. If no node accepts the pod, they are undecided."""
     yield from _judged(_run(platform, cluster, name, program, **pod_options), program)
 
 
@@ -163,7 +163,7 @@ def _ended_pod(api: ClusterApi, namespace: str, name: str, seconds: float) -> Js
 
 
 def _ended_result(pod: Json, program: PodProgram) -> ProgramResult:
-    """Return the values in the termination message. If the program failed and wrote none, it is undecided."""
+    """Return the values in the termination message. If the program failed and wrote none, the result is undecided."""
     statuses = pod["status"].get("containerStatuses") or ()
     ends = [status["state"]["terminated"] for status in statuses if "terminated" in status["state"]]
     message = "\n".join(str(end.get("message", "")) for end in ends)

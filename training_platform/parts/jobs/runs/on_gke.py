@@ -45,7 +45,7 @@ def gke_run(jobset: Json, workload: Json | None, cluster: str) -> Run:
 
 
 def with_wait(run: Run, pods: Iterable[Json]) -> Run:
-    """Return a run with the reason why containers of its pending pods wait, if possible another than starting up."""
+    """Return a run with the reason why its pending pods wait. Starting up counts only if there is no other reason."""
     waits = sorted(filter(None, map(container_wait, pods)), key=lambda wait: wait.get("reason") in _STARTS)
     if run.state != "starting" or not waits:
         return run

@@ -70,7 +70,7 @@ def vertex_target(job: ResolvedJob) -> VertexTarget:
 
 
 def pools(target: VertexTarget) -> list[Pool]:
-    """Return a job's pools in order. The first must have exactly one replica, so all others form a second pool."""
+    """Return a job's pools in order. The first must have exactly one replica, so the other replicas are workers."""
     every = [Pool(role="chief", vm=target, replicas=1)]
     if target.chief:
         every = [Pool(role="chief", vm=target.chief, replicas=1, field=("chief", "machine_type"))]

@@ -225,7 +225,7 @@ def claim(cluster: UserCluster, folder: SandboxFolder, plans: Iterable[Plan], *,
 
 
 def refuse_objects_without_stack(cluster: UserCluster, folder: SandboxFolder, stack: str) -> None:
-    """Raise CannotRun if a stack has Kueue's Helm release, and the cluster has Kueue's objects from outside stacks."""
+    """Raise CannotRun if a stack has Kueue's Helm release, and the cluster has Kueue objects that no stack has."""
     if not any(resource["type"] == RELEASE for resource in folder.resources(stack)):
         return
     resources = [resource for name in folder.stacks() for resource in folder.resources(name)]
