@@ -311,7 +311,7 @@ def _row_edits(name: str, row: yaml.Node, comparison: _Comparison, text: str) ->
 
 
 def _shared_edits(shared: Fields, rows: Mapping[str, Fields], comparison: _Comparison, text: str) -> Iterator[_Edit]:
-    """Yield the edits of shared fields: zones that all rows gain, and marks of facts that all rows have right."""
+    """Yield the edits of shared fields: zones that all rows gain, and removed marks of facts confirmed in all rows."""
     further_zones = [set(comparison.zones.get(name, ())) for name, fields in rows.items() if "zones" not in fields]
     if "zones" in shared and further_zones:
         common = sorted(set.intersection(*further_zones))
