@@ -24,7 +24,7 @@ from training_platform.quota.reservations import reservation_findings
 from training_platform.quota.snapshot import FOLDER, Snapshot
 
 HolderKey = tuple[QuotaKey, str, Path, str]
-"""A quota, and the stack, section and label of a holder."""
+"""A quota, and the stack, section and label of something that uses it, such as a pool."""
 MOST_NAMED = 4  # most holders that a message names; the others are summed up
 DISK_QUOTAS = frozenset(row.quota.quota_id for row in DISK_TYPES.values() if row.quota)
 _PULL = "training-platform quota pull"
@@ -41,8 +41,8 @@ def ledger_findings(
 ) -> list[Finding]:
     """Return the findings about ledgers, requests for larger limits, and data sets of all stacks.
 
-    ``before`` is the workspace before a change, and ``held_before`` the amount that each holder used of each quota
-    then.
+    ``before`` is the workspace before a change. ``held_before`` contains the amount of each quota that each holder,
+    such as a pool, used at that time.
     """
     projects = list(ledgers)
     return [
@@ -73,9 +73,9 @@ def _holder_key(line: Line, held: Held) -> HolderKey:
 def quota_findings(
     ledgers: Iterable[ProjectLedger], workspace: Workspace, held_before: Mapping[HolderKey, float] | None = None
 ) -> list[Finding]:
-    """Return the findings about projects' quotas, one for every stack that uses a part of a limit that is too low.
+    """Return findings about projects' quotas: one for each stack that uses part of a limit that is exceeded.
 
-    With ``held_before``, findings are only at holders whose amount has grown, if there are any.
+    With ``held_before``, findings are only at holders, such as pools, whose amount has grown, if there are any.
     """
     drafts: list[Draft] = []
     for ledger in ledgers:
@@ -149,7 +149,7 @@ QUOTA_UNKNOWN = declare(
 
 
 def _unknown(ledger: ProjectLedger, workspace: Workspace, file: str) -> Iterator[Draft]:
-    """Yield a finding for each stack and quota id that the snapshot does not list, at the largest holder."""
+    """Yield a finding for each stack and each quota id missing from the snapshot, at the stack's largest user of it."""
     missing: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
     verified: set[tuple[str, str]] = set()
     for line in ledger.lines:
@@ -187,7 +187,7 @@ QUOTA_EXCEEDED = declare(
 def _exceeded(
     lines: Sequence[tuple[Line, Held]], workspace: Workspace, alternatives: Alternatives, snapshot: Snapshot
 ) -> Iterator[Draft]:
-    """Yield the limits that one field exceeds. The limit on TPUs or GPUs is first, and the others follow from it.
+    """Yield findings about the limits that one field exceeds. The TPU or GPU limit is first; the others follow from it.
 
     The finding is a warning if the snapshot has no row for an unverified quota id, or if Google's pages disagree.
     """
@@ -226,7 +226,7 @@ def _exceeded(
 def _fitting(
     lines: Sequence[tuple[Line, Held]], line: Line, held: Held, alternatives: Alternatives
 ) -> tuple[str, str | None]:
-    """Return the limit, and the largest value of the holder's field that fits all limits.
+    """Return the limit, and the largest value of the field that sets ``held`` at which no limit is exceeded.
 
     If the disks are too large for even one VM, return the largest disk size instead. It is the size at which as many
     VMs fit as the other limits allow.
@@ -275,7 +275,7 @@ def _smaller_disk(lines: Sequence[tuple[Line, Held]], alternatives: Alternatives
 def capacity_findings(
     lines: Iterable[CapacityLine], workspace: Workspace, before: Workspace | None = None
 ) -> list[Finding]:
-    """Return findings about nominal quotas that exceed the pools, and about those that are not a multiple of a slice.
+    """Return findings about nominal quotas that exceed the pools' capacity or are not a multiple of a slice.
 
     ``before`` is the workspace before a change. It shows whose share has grown.
     """
@@ -330,7 +330,7 @@ CAPACITY_EXCEEDED = declare(
 
 
 def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace | None) -> Iterator[Draft]:
-    """Yield findings if more than the pools' capacity of a flavor is promised.
+    """Yield findings if the shares of a flavor add up to more than the capacity of its pools.
 
     The finding is at the share that has grown, or at the largest share. The findings at other shares that could be
     lowered follow from it. A share that the change does not touch is never the cause.
@@ -373,12 +373,16 @@ def _over_capacity(line: CapacityLine, workspace: Workspace, before: Workspace |
 
 
 def _lowered(line: CapacityLine, share: Held) -> int:
-    """Return the largest share that fits together with the others, in whole slices."""
+    """Return the largest value of a share, in whole slices, that fits next to the other shares."""
     return max(0, line.flavor.in_whole_slices(int(line.headroom + share.amount)))
 
 
 def _ways_to_lower(line: CapacityLine, shares: Sequence[Held], workspace: Workspace) -> str:
-    """Return which share to lower to which value, and in which file; or by how much to lower all shares together."""
+    """Return a text that says how to fix shares that are too large.
+
+    It names the shares to lower, their new values and their files, or by how much to lower all shares together. Larger
+    pools are the alternative.
+    """
     pools = ", ".join(pool.name for pool in line.flavor.pools)
     larger = f"larger pools of {line.flavor.name} ({pools})" if pools else f"pools of {line.flavor.name}"
     if line.headroom + shares[0].amount < 0:
@@ -410,7 +414,7 @@ NOTEBOOK_POOL_PROMISED = declare(
 
 
 def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Draft]:
-    """Yield notebook pools that are in no queue but whose capacity the teams' shares need."""
+    """Yield a finding for each notebook pool that is in no queue although teams' shares need its capacity."""
     environment = workspace.stacks[line.environment].environment
     notebooks = environment.clusters[line.cluster].notebooks if environment else None
     if notebooks is None or line.promised > line.flavor.capacity_chips:
@@ -432,7 +436,7 @@ def _promised_to_teams(line: CapacityLine, workspace: Workspace) -> Iterator[Dra
 
 
 def file_findings(lines: Iterable[FileLine], workspace: Workspace, before: Workspace | None = None) -> list[Finding]:
-    """Return findings about directories and home directories that are promised more than their Filestore instance has.
+    """Return findings about Filestore instances that are smaller than the directories and home directories on them.
 
     ``before`` is the workspace before a change. With it, findings are only at directories that have grown, or at an
     instance that has shrunk.
@@ -500,25 +504,28 @@ def _shrunk(line: FileLine, before: FileLine, workspace: Workspace) -> Draft:
 
 
 def promised_of(instance: str) -> Path:
-    """Return the path through which a finding about an instance's size makes findings on its directories unreliable."""
+    """Return a path that links findings on an instance's size to findings on its directories.
+
+    An error in the size makes the findings on the directories unreliable.
+    """
     return ("filestore", instance, "directories")
 
 
 def _namesakes(line: CapacityLine | FileLine, workspace: Workspace) -> tuple[Place, ...]:
-    """Return the positions of equal team names among the holders of a line; one of the files may be a copy."""
+    """Return the positions of team names that occur in several stack files; one of the files may be a copy."""
     stacks = {share.holder.stack: workspace.stacks[share.holder.stack] for share in line.shares}
     names = Counter(stack.team.name for stack in stacks.values() if stack.team)
     return tuple(stack.at(("name",)) for stack in stacks.values() if stack.team and names[stack.team.name] > 1)
 
 
 def _places(workspace: Workspace, stack: str, path: Path) -> tuple[Place, ...]:
-    """Return the position of a path in a stack, for causes of findings; empty if the workspace lacks the stack."""
+    """Return the position of a path in a stack, as the cause of a finding; empty if the workspace has no such stack."""
     holder = workspace.stacks.get(stack)
     return (holder.at(path),) if holder else ()
 
 
 def _of_which(holders: tuple[Held, ...], stack: str | None = None, max_named: int = MOST_NAMED) -> str:
-    """Return the holders with their amounts. A holder outside the finding's ``stack`` is named with its stack."""
+    """Return a text with each holder and its amount. Holders outside ``stack`` are named together with their stack."""
     names = [
         held.holder.label if stack in (None, held.holder.stack) else f"{held.holder.label} of {held.holder.stack}"
         for held in holders[:max_named]
@@ -532,11 +539,11 @@ def _of_which(holders: tuple[Held, ...], stack: str | None = None, max_named: in
 
 
 def _paths(holders: Iterable[Held]) -> Iterator[tuple[str, str]]:
-    """Yield the stack and the path of the field that sets each holder's amount; an exemption may name the path."""
+    """Yield the stack and the path of the field that sets each holder's amount, which an exemption may refer to."""
     for held in holders:
         yield held.holder.stack, dotted(held.holder.field or held.holder.path)
 
 
 def _holder(workspace: Workspace, stack: str) -> Stack | Anchor:
-    """Return a stack as the subject of findings, even if the workspace does not have it."""
+    """Return the stack to which findings are attached, even if the workspace does not contain it."""
     return workspace.stacks.get(stack) or Anchor(stack=stack)

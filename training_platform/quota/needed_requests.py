@@ -1,4 +1,4 @@
-"""The minimum of requests for larger limits with which all stacks fit, and their lines for the stack file."""
+"""The smallest requests for larger limits with which all stacks fit, and their YAML lines for the stack file."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 class NeededRequest:
     """One request: a limit that all stacks of a project together exceed, and the lowest limit that is enough for all.
 
-    ``name`` is the key under ``quota_requests``. If the file already has a request for this limit, it is that key.
-    ``instead`` says what would fit today's limits for the largest holder of each stack.
+    ``name`` is the request's key under ``quota_requests``: the existing key if the file already has a request for this
+    limit. ``instead`` is the alternative to a request. For the largest user in each stack, it says which value would
+    fit today's limits.
     """
 
     name: str
@@ -53,8 +54,8 @@ class ProjectRequests:
     """The requests that one project needs.
 
     - ``stack`` is the environment whose file contains the requests, None if no environment has the project.
-    - ``waiting`` are limits for which a sufficient request already exists.
-    - ``unknown`` are limits about which the snapshot contains nothing, so the need cannot be determined.
+    - ``waiting`` contains limits for which a sufficient request already exists.
+    - ``unknown`` contains limits that are missing from the snapshot, so the need cannot be determined.
     """
 
     ledger: ProjectLedger
@@ -128,7 +129,10 @@ def _contact(environment: Environment) -> str | None:
 
 
 def _entry_lines(need: NeededRequest, contact: str, justification: str | None) -> list[str]:
-    """Return one request as YAML lines, starting with its name. The default justification names the holders."""
+    """Return one request as YAML lines, starting with its name.
+
+    The default justification names the pools and other items that need the quota.
+    """
     key = need.line.key
     dimensions = need.dimensions
     lines = [f"{need.name}:", f"  service: {key.service}", f"  quota_id: {key.quota_id}"]
@@ -150,8 +154,9 @@ def with_requests(
 ) -> str:
     """Return a stack file's text with the needed requests: new requests, and new values of existing ones.
 
-    ``contact`` and ``justification`` apply to new requests. The defaults are the first recipient of the environment's
-    alerts and the names of the holders. Raises UserError, also if the layout of the file does not allow adding lines.
+    ``contact`` and ``justification`` apply to new requests. By default, the contact is the first recipient of the
+    environment's alerts, and the justification names what needs the quota. Raises UserError, also if the layout of the
+    file does not allow adding lines.
     """
     if plan.stack is None or plan.environment is None:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The use of limits and capacity by all stacks of a repository: the ledgers, which can be filtered."""
+"""How all stacks of a repository use limits and capacity, as ledgers that can be filtered."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from training_platform.quota.snapshot import FRESH_DAYS, not_known, read_snapsho
 from training_platform.resources.serving import most_chips
 
 PLATFORM = "platform"
-"""The owner of charges that an environment's stack causes."""
+"""The name that is shown instead of a team for amounts that an environment's stack uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """The ledgers on one day. ``not_counted`` contains sentences about files whose demand or limits are missing."""
+    """The ledgers on one day. ``not_counted`` has a sentence for each file whose demand or limits are missing."""
 
     today: date
     workspace: Workspace
@@ -45,7 +45,7 @@ class Overview:
     not_counted: tuple[str, ...] = ()
 
     def team(self, held: Held) -> str:
-        """Return the team of a charge, or ``platform`` for a charge of an environment."""
+        """Return the team that uses an amount, or ``platform`` if an environment's stack uses it."""
         stack = self.workspace.stacks[held.holder.stack]
         return stack.team.name if stack.team else PLATFORM
 
@@ -130,7 +130,7 @@ def may_lend(line: CapacityLine, share: Held, workspace: Workspace) -> float:
 
 
 def of_servers(line: CapacityLine, share: Held, workspace: Workspace) -> int:
-    """Return the maximum part of a team's share that its model servers can use."""
+    """Return the maximum number of chips of a team's share that its model servers can use."""
     team = workspace.stacks[share.holder.stack].team
     servers = team.serving.get(line.cluster, {}).values() if team else ()
     return sum(most_chips(server, line.flavor) for server in servers if server.flavor == line.flavor.name)
@@ -178,7 +178,7 @@ def _wanted_part(line: CapacityLine | FileLine, overview: Overview, selection: S
 
 
 def _check(overview: Overview, selection: Selection) -> None:
-    """Raise UserError for a name that selects nothing."""
+    """Raise UserError for a name in the selection that matches nothing."""
     lines = [line for ledger in overview.ledgers for line in ledger.lines]
     ids = {line.key.quota_id for line in lines}
     choices: dict[str, tuple[Iterable[str], Collection[str]]] = {

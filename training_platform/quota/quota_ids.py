@@ -36,7 +36,10 @@ def known_quotas() -> Mapping[tuple[str, str], KnownQuota]:
 
 @lru_cache(maxsize=1)
 def _guessed() -> Mapping[str, frozenset[tuple[str, str, tuple[tuple[str, str], ...]]]]:
-    """Return the quotas with unverified facts, as service, id and dimensions, keyed by the unverified field."""
+    """Return the quotas whose id or dimensions are unverified, keyed by the name of the unverified field.
+
+    Each quota is given as its service, id and dimensions.
+    """
     fields = ("quota_id", "dimensions")
     return {
         name: frozenset(
@@ -47,7 +50,7 @@ def _guessed() -> Mapping[str, frozenset[tuple[str, str, tuple[tuple[str, str], 
 
 
 def is_guess(key: QuotaKey, *, listed: bool) -> bool:
-    """Return True if the quota may have another id or other dimensions, because the catalogue's are unverified.
+    """Return True if the id or the dimensions of a quota are unverified in the catalogue and may be wrong.
 
     ``listed`` says whether the snapshot lists the id. If it does, only the dimensions may be wrong.
     """
@@ -62,7 +65,7 @@ def services() -> tuple[str, ...]:
 
 
 def units() -> frozenset[str]:
-    """Return the units of quotas."""
+    """Return the units in which the catalogue's quotas are measured."""
     return frozenset(quota.unit for quota in known_quotas().values())
 
 

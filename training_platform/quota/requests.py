@@ -1,4 +1,4 @@
-"""Requests for larger limits in stack files: reads them, reports findings, and calculates correct values."""
+"""Requests for larger limits in stack files: reading them, checking them, and calculating correct values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def stack_requests(workspace: Workspace) -> Iterator[StackRequest]:
 
 
 def requested(workspace: Workspace) -> dict[QuotaKey, float]:
-    """Return the requested limits, keyed by quota key; ``inf`` means unlimited."""
+    """Return the requested limit of each quota; ``inf`` means unlimited."""
     return {request.key: request.value for request in stack_requests(workspace)}
 
 

@@ -1,4 +1,4 @@
-"""Reservations that are too small for the pools of all environments that use them."""
+"""Findings about reservations that are too small for the pools that use them, across all environments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reservation_findings(workspace: Workspace) -> Iterator[Draft]:
     """Yield findings about reservations that are too small, have two sizes or none, or have pools in two zones.
 
     A reservation is identified by project, location and name. Pools that GKE creates for compute classes have no
-    maximum of their own and are counted as not evaluated. Vertex AI jobs are left out, because they end.
+    maximum of their own, so they are reported as not evaluated. Vertex AI jobs are left out, because they end.
     """
     consumers: dict[tuple[str, str, str], list[_Consumer]] = defaultdict(list)
     for stack, environment in workspace.environments():
@@ -92,7 +92,7 @@ def _two_sizes(name: str, members: Sequence[_Consumer]) -> Draft:
 
 
 def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator[Draft]:
-    """Yield a finding if pools need more chips than a reservation has, at the largest pool that can be shrunk."""
+    """Yield a finding, at the largest pool that can be shrunk, if pools need more chips than their reservation has."""
     promised = sum(member.pool.max_chips for member in members)
     if promised <= size:
         return
@@ -116,7 +116,7 @@ def _exceeded(subject: str, members: Sequence[_Consumer], size: int) -> Iterator
 
 
 def _fitting(member: _Consumer, chips: int) -> int:
-    """Return the maximum number of slices or VMs of a pool that together have at most this number of chips."""
+    """Return the maximum number of a pool's slices or VMs whose chips fit into ``chips``."""
     count: int = getattr(member.pool.spec, member.field)
     chips_each = member.pool.max_chips // count
     return max(0, chips) // chips_each
@@ -157,7 +157,7 @@ def _two_zones(name: str, member: _Consumer, first: _Consumer) -> Draft:
 
 
 def _of_classes(stack: Stack, environment: Environment) -> Iterator[Draft]:
-    """Yield findings about reservations that compute classes use, whose pools have no maximum."""
+    """Yield findings about reservations that compute classes use. The pools of these classes have no maximum."""
     for cluster_name, cluster in environment.clusters.items():
         for class_name, compute_class in cluster.compute_classes.items():
             path = ("clusters", cluster_name, "compute_classes", class_name, "priorities")
@@ -182,5 +182,5 @@ def _amounts(members: Sequence[_Consumer]) -> str:
 
 
 def _others(member: _Consumer, members: Sequence[_Consumer]) -> list[Place]:
-    """Return the places of the other pools, from which a finding follows."""
+    """Return the positions of the other pools that use the reservation and so contribute to the finding."""
     return [row.stack.at(row.pool.path) for row in members if row != member]

@@ -101,7 +101,7 @@ class SnapshotFile(Section):
 class Snapshot:
     """The limits of one project, and the day on which they were read.
 
-    In a ``placeholder`` the values are the needs that `quota init` counted, and no limit is known.
+    If ``placeholder`` is set, no limit is known: the values are the needs that `quota init` counted.
     """
 
     project: str
@@ -120,7 +120,7 @@ class Snapshot:
         return None if self.placeholder else self.amount(key)
 
     def amount(self, key: QuotaKey) -> float | None:
-        """Return the file's value for a key: its limit, or the amount that `quota init` counted."""
+        """Return the value for a key in the file, which is its limit or the amount that `quota init` counted."""
         if key not in self._known:
             rows = self.limits.get(key.service, {}).get(key.quota_id)
             fitting = [row for row in rows or () if row.covers(key)]
@@ -229,7 +229,7 @@ def _age(snapshot: Snapshot, today: date) -> Iterator[Draft]:
 
 
 def parse_snapshot(project: str, source: Source) -> tuple[Snapshot | None, list[Finding]]:
-    """Return the snapshot of a file named after ``project``, or None if it is rejected, and all findings.
+    """Return the snapshot in a file named after ``project``, and all findings. The snapshot is None if it is rejected.
 
     The valid rows of a rejected file are checked as well, to report all findings together.
     """
@@ -258,7 +258,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _misspelt(finding: Finding) -> Finding:
-    """Return the model's finding; for a misspelled field of a row, a finding about the field's name."""
+    """Return the model's finding, with a better message if it is about a misspelled field name in a row."""
     path = finding.draft.field
     is_field_of_row = len(path) > 1 and isinstance(path[-2], int)
     name = str(path[-1]) if path else ""
@@ -271,7 +271,7 @@ def _misspelt(finding: Finding) -> Finding:
 
 
 def _quota_findings(rows: list[object], source: Source, service: str, quota_id: str) -> Iterator[Draft]:
-    """Yield findings about the rows of one quota id. They are warnings if the catalogue may be too old."""
+    """Yield findings about the rows of one quota id. They are warnings if the catalogue may be out of date."""
     path: Path = ("limits", service, quota_id)
     quota = known_quotas().get((service, quota_id))
     mappings = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)]
@@ -298,7 +298,7 @@ _STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # these have no fin
 
 
 def _limit_of(fields: Mapping[str, Any]) -> tuple[Limit, set[str]]:
-    """Return a row as a limit, with substitutes for the fields that the model rejects, and the names of these fields.
+    """Return a row as a limit, with substitutes for the fields that the model rejects, and the names of those fields.
 
     The rejected fields already have findings. The substitutes make it possible to check the other fields.
     """
@@ -312,7 +312,10 @@ def _limit_of(fields: Mapping[str, Any]) -> tuple[Limit, set[str]]:
 
 
 def _unit_findings(row: Limit, quota: KnownQuota | None, source: Source, path: Path) -> Iterator[Draft]:
-    """Yield a finding about a unit that is not the quota's unit, or no known unit if the catalogue lacks the id."""
+    """Yield a finding if a row's unit is not the unit of its quota.
+
+    If the catalogue does not have the quota id, any unit in the catalogue is accepted.
+    """
     units_of_quota = frozenset({quota.unit}) if quota else units()
     if row.unit is None or row.unit in units_of_quota:
         return
@@ -402,12 +405,12 @@ def snapshot_schema() -> dict[str, Any]:
 
 
 def unmarked(text: str) -> bool:
-    """Return True if `quota init` wrote the snapshot before it began to mark placeholders."""
+    """Return True if the snapshot comes from an early version of `quota init`, which did not mark placeholders."""
     return text.startswith(_UNMARKED_HEAD)
 
 
 def placeholder_text(project: str, needs: Mapping[QuotaKey, float], today: date, old: Snapshot | None = None) -> str:
-    """Return the text of a snapshot with the need for each quota; no value is lower than in ``old``."""
+    """Return the text of a placeholder snapshot whose values are the needs. Larger values in ``old`` are kept."""
     services: dict[str, dict[str, dict[object, Limit]]] = defaultdict(lambda: defaultdict(dict))
     if old:
         for service, ids in old.limits.items():
