@@ -1,6 +1,6 @@
 """The admission policies for jobs and other objects of teams in a cluster, and the list of all policies.
 
-Kueue must hold every Job or JobSet that a person creates. Kueue's webhook labels and suspends such jobs before these
+Kueue must queue every Job or JobSet that a person creates. Kueue's webhook labels and suspends such jobs before these
 policies see them. It skips an object whose controller is a job that Kueue manages, which upstream calls out of scope,
 and a job that was started by hand.
 
@@ -42,7 +42,10 @@ _WRITTEN = ("CREATE", "UPDATE")
 _CREATED = "request.operation == 'CREATE'"
 
 Templates = Callable[[str, str], str]
-"""A function of a job and a condition on a pod template ``t``. It returns CEL that is true if any template meets it."""
+"""A function of the CEL for a job and a CEL condition on a pod template ``t``.
+
+It returns CEL that is true if any of the job's templates meets the condition.
+"""
 
 
 class OperatorJob(NamedTuple):
@@ -64,7 +67,10 @@ class OperatorJob(NamedTuple):
 
 
 def templates_in(list_of: Callable[[str], str]) -> Templates:
-    """Return the templates of a kind. ``list_of`` returns the CEL expression for the list of a job's templates."""
+    """Return the function that builds conditions on a kind of job's pod templates.
+
+    ``list_of`` maps the CEL for a job to the CEL for the list of its templates.
+    """
     return lambda job, condition: f"({list_of(job)}).exists(t, {condition})"
 
 
@@ -137,8 +143,8 @@ def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[s
 
     If a kind cannot be suspended, Kueue gates its pods individually as long as the job has a queue. Kueue compares the
     job that it admitted, but not the objects that controllers create for the job. Therefore only controllers may change
-    those: JobSet recognizes finished ones by their labels, and Kueue no longer counts them. Kueue suspends a job whose
-    size differs from the admitted size, but only after the job's controller has created another pod.
+    these objects: JobSet recognizes finished ones by their labels, and Kueue no longer counts them. Kueue suspends a
+    job whose size differs from the admitted size, but only after the job's controller has created another pod.
     """
     fields = ("spec", "metadata.?labels", "metadata.?annotations", "metadata.?finalizers")
     same_part = " && ".join(f"object.{field} == oldObject.{field}" for field in fields)
@@ -180,7 +186,7 @@ _RUN = f"object.metadata.?labels[?{literal(RUN_LABEL)}].orValue('')"
 
 
 def _template_validations(templates: Templates, bounds: Bounds, of_pods: Mapping[str, str]) -> dict[str, str]:
-    """Return the validations of templates: no admission labels, and no pods that last too long or rank too high.
+    """Return the validations of pod templates: labels, grace period, priority class, finalizers and ``of_pods``.
 
     Kueue takes a job's priority from its label, or from the priority class of its pods. ``of_pods`` are additional
     conditions that the pods of a template must meet. A job that is too large to evaluate is refused only for its size.
@@ -233,7 +239,10 @@ def _finalizers(job: str) -> str:
 
 
 def objects(kinds: Sequence[OperatorJob]) -> Policy:
-    """Return the policy for objects that people create: no finalizers, which block namespaces, no permanent token."""
+    """Return the policy for objects that people create. It forbids finalizers and permanent tokens.
+
+    Finalizers can block the deletion of a namespace.
+    """
     before = f"{_CREATED} ? [] : {_finalizers('oldObject')}"
     # The API server adds it to each claim, before policies see the claim, and removes it from no other kind.
     of_claims = "f == 'kubernetes.io/pvc-protection' && request.resource.resource == 'persistentvolumeclaims'"
@@ -260,8 +269,9 @@ _NO_ACCOUNT_KEY = (
 def deletions(kinds: Sequence[OperatorJob]) -> Policy:
     """Return the policy for deleting jobs. Kueue stops counting a deleted job even if its pods continue to run.
 
-    Deleting a Job of batch/v1 leaves its pods running unless the request says otherwise, as kubectl's does. Other kinds
-    leave pods only if the request or a finalizer says so. Members cannot delete pods themselves: no role allows it.
+    Deleting a Job of batch/v1 leaves its pods running unless the request says otherwise, as kubectl's requests do.
+    Other kinds leave pods only if the request or a finalizer says so. Members cannot delete pods themselves: no role
+    allows it.
     """
     orphan = f"request.resource.resource == 'jobs' || 'orphan' in {_finalizers('oldObject')}"
     return Policy(
@@ -286,7 +296,7 @@ def _job_resources(kinds: Sequence[OperatorJob]) -> list[tuple[str, str, list[st
 
 
 def claims() -> Policy:
-    """Return the policy for device claims, which Kueue does not count: only network devices, in an exact number.
+    """Return the policy for device claims, which Kueue does not count. It allows only exact numbers of NICs.
 
     The API server itself refuses adminAccess in namespaces that do not have the label for it.
     """
@@ -320,8 +330,8 @@ def policies(
 ) -> tuple[Policy, ...]:
     """Return all policies. ``images`` are the images of daemons, keyed by their names in the catalogue.
 
-    ``sources`` are the allowed prefixes of pods' images; if empty, all images are allowed. ``kinds`` are the jobs of
-    operators. With ``devices``, pods may claim network devices.
+    ``sources`` are the allowed prefixes of pods' images; if empty, all images are allowed. ``kinds`` are the kinds of
+    jobs that operators run. With ``devices``, pods may claim network devices.
     """
     all_policies = [
         queued_jobs(bounds, images, sources),

@@ -1,8 +1,8 @@
 """A ValidatingAdmissionPolicy as plain data, and the CEL expressions that several policies share.
 
-Policies apply in namespaces with a team's label. They refuse some of what roles allow, and grant nothing. Kubernetes
-evaluates them itself, so there is no webhook that can fail. Source: Kubernetes docs, validating admission policy
-(stable since 1.30), read 2026-11.
+Policies apply in namespaces with a team's label. They can only refuse requests that roles allow, not grant anything.
+Kubernetes evaluates them itself, so there is no webhook that can fail. Source: Kubernetes docs, validating admission
+policy (stable since 1.30), read 2026-11.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ FROM_PEOPLE = {
 
 
 class ExclusiveNodes(NamedTuple):
-    """Nodes with certain labels. JobSet assigns all nodes with the same value of an additional label to one Job."""
+    """Nodes, selected by labels, that JobSet assigns exclusively.
+
+    All nodes with the same value of the label ``topology_key`` are assigned to one Job.
+    """
 
     labels: Mapping[str, str]
     topology_key: str

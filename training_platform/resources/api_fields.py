@@ -27,13 +27,13 @@ Key = str | int  # an entry of a list has its index
 
 
 class DocumentField(NamedTuple):
-    """A field of an API: its schema, and the name of the document that contains it."""
+    """A field of an API: its schema, and the name of the discovery document that contains it."""
 
     schema: Mapping[str, Any]
     document: str
 
     def below(self, name: str) -> tuple[str, DocumentField] | None:
-        """Return the API's name and the field for a name in this field's message, ignoring letter case."""
+        """Return the field with this name, ignoring letter case, in this field's message, and its name in the API."""
         fields = self.resolved().schema.get("properties", {})
         if name in fields:
             return name, DocumentField(fields[name], self.document)
@@ -43,7 +43,7 @@ class DocumentField(NamedTuple):
         return None
 
     def resolved(self) -> DocumentField:
-        """Return the message of this field, which may be a reference to the message, or a list or map of messages."""
+        """Return the message of this field, which may refer to the message, or be a list or map of messages."""
         schemas = _document(self.document)["schemas"]
         schema = self.schema
         while True:
@@ -81,7 +81,7 @@ def root(token: str) -> DocumentField | None:
 
 
 def field_of(name: str, field: DocumentField) -> ApiField | None:
-    """Return the field that an input of a block sets in the block's message, or None."""
+    """Return the API field that a provider input sets in the message ``field``, or None."""
     renamed = paths()["names"].get(field.message, {})
     if name in renamed:
         return _field_at(field, renamed[name])
@@ -94,7 +94,7 @@ def field_of(name: str, field: DocumentField) -> ApiField | None:
 
 @cache
 def paths() -> Any:
-    """Return ``paths.yaml``, in which ``types`` is completed with the documents from ``resource_types.yaml``."""
+    """Return the content of ``paths.yaml``, with the documents from ``resource_types.yaml`` added to ``types``."""
     table = yaml.safe_load(_PATHS_FILE.read_text(encoding="utf-8"))
     documents = {token: row.document for token, row in RESOURCE_TYPES.items() if token.startswith("gcp:")}
     return {**table, "types": {**table["types"], **documents}}
@@ -108,7 +108,7 @@ def map_values(schema: Mapping[str, Any]) -> Any:
 
 
 def _field_at(field: DocumentField, path: str) -> ApiField | None:
-    """Return the field at a path. The empty path means that a block of the provider sets the message itself."""
+    """Return the field at a path below ``field``. With the empty path, this is the message itself."""
     keys: list[str] = []
     names = path.split(".") if path else []
     for name in names:
@@ -121,7 +121,7 @@ def _field_at(field: DocumentField, path: str) -> ApiField | None:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """Yield possible API names of an input. The singular on one side may be the plural on the other."""
+    """Yield the names that an input may have in the API, where it may be singular instead of plural or vice versa."""
     yield name
     if name.endswith("ies"):
         yield f"{name[:-3]}y"
@@ -143,7 +143,7 @@ def _document(name: str) -> Any:
 
 
 class Leaf(NamedTuple):
-    """One value of a plan: its input, such as ``nodeConfig.bootDisk.sizeGb``, and the path of its field in the body.
+    """One value of a resource in a plan: its input, such as ``nodeConfig.bootDisk.sizeGb``, and its path in the body.
 
     A list of plain values is one leaf. A value that is unknown before deployment is kept as it is in the plan.
     """
@@ -154,7 +154,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(token: str, inputs: Mapping[str, Any]) -> Iterator[Leaf]:
-    """Yield the values of a resource that are fields of the request's body."""
+    """Yield the values of a resource that are sent in the body of the API request."""
     field = root(token)
     if field is None:
         return
@@ -198,7 +198,7 @@ def _value(value: Any, field: DocumentField, name: str, path: tuple[Key, ...]) -
 
 
 def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tuple[Key, ...]) -> Iterator[Leaf]:
-    """Yield the leaves of a block, or the entries of a map whose keys users choose."""
+    """Yield the values in a block, or in the entries of a map whose keys users choose."""
     if "$ref" not in field.schema and map_values(field.schema):
         for key, entry in value.items():
             yield Leaf(f"{name}.{key}", (*path, key), value=entry)
@@ -211,7 +211,7 @@ def _mapping(value: Mapping[str, Any], field: DocumentField, name: str, path: tu
 def _entry(
     entry: Mapping[str, Any], index: int, field: DocumentField, name: str, path: tuple[Key, ...]
 ) -> Iterator[Leaf]:
-    """Yield the leaves of a list entry. If the API has a map instead of the list, an input of the entry is the key."""
+    """Yield the values in a list entry. If the API has a map in place of the list, one of its inputs is the key."""
     if field.schema.get("type") == "array":
         yield from _block(entry, field, name, (*path, index))
     elif map_values(field.schema) is None:  # a list of one entry, for a block of the API
@@ -223,7 +223,10 @@ def _entry(
 
 
 def _key_input(entry: Mapping[str, Any], field: DocumentField) -> str:
-    """Return the input that is the key of a map's entry: ``id``, or the input that is not a field of the message."""
+    """Return the name of the input that becomes the key of a map's entry.
+
+    It is ``id``, or the input that is not a field of the message.
+    """
     for name in entry:
         if name == "id" or field_of(name, field) is None:
             return name

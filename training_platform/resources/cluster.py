@@ -1,4 +1,4 @@
-"""A GKE cluster for stacks and programs: its subnet, the Kubernetes provider of its objects, and its node pools."""
+"""A GKE cluster: its subnet, the Pulumi provider for its Kubernetes objects, and its node pools."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def cluster_resources(
 def _endpoint(cluster: Resource, *, existing: bool) -> Any:
     """Return a cluster's endpoint, which is unknown until the cluster has an id.
 
-    Before that, the cluster's configuration contains no endpoint.
+    Until then, the cluster's configuration contains no endpoint.
     """
     function = existing_endpoint if existing else dns_endpoint
     return compute(function, cluster.output("control_plane_endpoints_config"), cluster.output("id"))

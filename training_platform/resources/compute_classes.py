@@ -1,8 +1,8 @@
 """Custom compute classes of a cluster: ``cloud.google.com/v1`` ComputeClass objects, a kind that GKE installs.
 
 Sources, read 2026-11-21: GoogleCloudPlatform/compute-class-api 8067eae (2026-08-21), the types and their validation;
-google/skills, gke-compute-classes, for zones next to a reservation by name; GKE docs, ComputeClass reference. Every
-field that is written here was compared with the types, and a test checks the names. No class was created on GKE.
+google/skills, gke-compute-classes, for zones in addition to a named reservation; GKE docs, ComputeClass reference.
+Every field that is written here was compared with the types, and a test checks the names. No class was created on GKE.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def compute_class(
     service_account: Any,
     key: str | None = None,
 ) -> dict[str, Any]:
-    """Return the spec of a ComputeClass. ``pools`` are the cluster's pools by key; ``key`` encrypts boot disks."""
+    """Return the spec of a ComputeClass. ``pools`` are the cluster's pools by name; ``key`` encrypts boot disks."""
     object_spec: dict[str, Any] = {
         "priorities": [_priority(priority, cluster, pools, key) for priority in spec.priorities],
         "nodePoolAutoCreation": {"enabled": spec.makes_pools},
@@ -69,7 +69,7 @@ def compute_class(
 def _priority(
     priority: Priority, cluster: ClusterSpec, pools: Mapping[str, ExpandedPool], key: str | None
 ) -> dict[str, Any]:
-    """Return one priority with GKE's names of pools: each multi-host slice is a separate pool."""
+    """Return one priority of a ComputeClass, with the names of its pools in GKE: each multi-host slice is a pool."""
     if priority.node_pools:
         members = (pools[name] for name in priority.node_pools)
         return {"nodepools": [node_pool_name(pool, gke_pool) for pool in members for gke_pool in pool.gke_pools]}
@@ -113,7 +113,7 @@ def _machine_fields(
 def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ()) -> dict[str, Any]:
     """Return the reservations that a priority uses. Without this field, GKE would use any reservation that fits.
 
-    ``zones`` are the zones of a reservation by name, which GKE refuses in a priority that has its own zones.
+    ``zones`` are the zones of a named reservation. GKE refuses them in a priority that has its own zones.
     """
     if reservation is None:
         return {"affinity": "None"}
@@ -133,7 +133,7 @@ def reservations(reservation: ReservationSpec | None, zones: Sequence[str] = ())
 
 
 def created_pools(cluster_name: str, cluster: ClusterSpec, environment_scope: Scope) -> Iterator[tuple[Path, Resource]]:
-    """Yield the node pool that GKE would create for each priority of machines, with the path of the priority.
+    """Yield the node pool that GKE would create for each priority that describes machines, and the priority's path.
 
     These pools are never registered. Rules check a priority through its pool, which has one slice, or one VM per zone.
     For a priority without zones, GKE uses a zone of the cluster; here it is the first zone that has the machine.

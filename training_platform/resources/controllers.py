@@ -147,9 +147,9 @@ JOBSET = Controller(
 def cluster_pod_monitoring(controller: Controller) -> dict[str, Any]:
     """Return the spec of a ClusterPodMonitoring, which can refer to a Secret in another namespace.
 
-    A PodMonitoring cannot. A ClusterPodMonitoring cannot select namespaces, so any pod with the controller's labels
-    receives the token. The token can therefore only read metrics. Kueue and JobSet sign their own certificates, so
-    these are not verified.
+    A PodMonitoring cannot do this. A ClusterPodMonitoring cannot select namespaces, so any pod with the controller's
+    labels receives the token. The token can therefore only read metrics. Kueue and JobSet use self-signed certificates,
+    so these are not verified.
     """
     secret = {"name": controller.account, "namespace": controller.namespace, "key": "token"}
     return {
@@ -169,7 +169,7 @@ def cluster_pod_monitoring(controller: Controller) -> dict[str, Any]:
 def controller_monitoring(into: Component, scope: Scope, controller: Controller) -> None:
     """Add the collection of one controller's metrics, after the release that creates its namespace and ClusterRole.
 
-    The cluster generates the token. It is also in the state, as a secret, and can only read metrics.
+    The cluster generates the token, which can only read metrics. Pulumi's state also contains it, as a secret.
     """
     name = into.name
     account = controller.account
@@ -206,7 +206,7 @@ def controller_monitoring(into: Component, scope: Scope, controller: Controller)
 
 
 def _metrics_bindings(into: Component, scope: Scope, controller: Controller) -> None:
-    """Allow the account to read metrics, and Google's collector to read the account's Secret."""
+    """Allow the service account to read metrics, and allow Google's collector to read the account's Secret."""
     name = into.name
     account = controller.account
     namespace = controller.namespace

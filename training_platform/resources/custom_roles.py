@@ -1,4 +1,4 @@
-"""Custom roles that plans grant. The script of ``training-platform pipeline-accounts`` creates them in each project.
+"""Custom roles that plans grant. The script from ``training-platform pipeline-accounts`` creates them in each project.
 
 No plan creates a role: a principal that may both change and grant a role effectively has every permission.
 """

@@ -77,7 +77,7 @@ NotebookDataSets = Mapping[str, NotebookData]  # by name
 
 
 def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[str, NotebookData]:
-    """Return the data sets that a team's notebooks mount read-only in a cluster, without those not yet filled."""
+    """Return the data sets that a team's notebooks mount read-only in a cluster, except those not filled yet."""
     return {
         key: _notebook_data(data)
         for key, data in environment.data_sets.items()
@@ -86,7 +86,7 @@ def team_data_sets(environment: Environment, cluster: str, team: str) -> dict[st
 
 
 def notebook_data_sets(environment: Environment, cluster: str) -> dict[str, NotebookData]:
-    """Return the data sets that all notebooks mount in a cluster: those for all teams, except disks.
+    """Return the data sets that all notebooks in a cluster mount: those open to all teams, except disks.
 
     A disk would bind every notebook to its zone. Buckets are included if the notebooks have a service account.
     """

@@ -110,8 +110,8 @@ NIGHTLY = "nightly"  # the name of the drift account's Role in a namespace, and 
 def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, Mapping[str, Flavor]]) -> ProjectApis:
     """Add an environment's resources to the plan of its stack, and return the APIs that resources must wait for.
 
-    ``flavors`` are the flavors of its clusters, keyed by cluster and name. ``resources/environment_outputs.py`` reads
-    the outputs.
+    ``flavors`` are the flavors of its clusters, keyed by cluster and then by name. ``resources/environment_outputs.py``
+    reads the outputs.
     """
     scope = environment_scope(plan.name, environment)
     apis = ProjectApis(
@@ -148,7 +148,7 @@ def add_environment(plan: Plan, environment: Environment, flavors: Mapping[str, 
 
 
 def _further_apis(environment: Environment) -> Iterator[str]:
-    """Yield the APIs that only some environments call."""
+    """Yield the APIs that are needed only by some environments."""
     clusters = environment.clusters.values()
     notebooks = [cluster.notebooks for cluster in clusters if cluster.notebooks]
     reasons = {
@@ -179,7 +179,7 @@ def _let_vertex_attach(environment: Environment, apis: ProjectApis) -> None:
 
 
 def _key_users(environment: Environment) -> tuple[str, ...]:
-    """Return the APIs that encrypt resources of the environment with its key."""
+    """Return the APIs whose resources in the environment are encrypted with the environment's key."""
     return (*ENVIRONMENT_KEY_USERS, LUSTRE_API) if environment.lustre else ENVIRONMENT_KEY_USERS
 
 
@@ -204,7 +204,7 @@ class _SharedResources:
     metrics: _Metrics | None  # None without model servers
 
     def address(self, data: DataSetSpec) -> Any:
-        """Return the address of the environment's instance that contains a data set, or None."""
+        """Return the address of the environment's instance that contains a data set; None if no instance does."""
         if data.filestore:
             return self.instances[data.filestore.instance].ip
         if data.lustre and not data.lustre.elsewhere:
@@ -323,7 +323,7 @@ def _add_images(plan: Plan, environment: Environment, images: ImageRepositorySpe
 
 
 class _DeployedCluster(NamedTuple):
-    """A planned cluster, and the names of the ResourceFlavors that exist in it."""
+    """A cluster in the plan, and the names of the ResourceFlavors that exist in it."""
 
     resources: ClusterResources
     flavors: Any
@@ -443,7 +443,7 @@ def _controllers(cluster: PlannedCluster, scope: Scope, system: Sequence[Node]) 
 
 
 def _exclusive_nodes(cluster: PlannedCluster) -> list[ExclusiveNodes]:
-    """Return the nodes that JobSet reserves for one Job in `job render`: slices, and VMs of Pathways heads."""
+    """Return the nodes that JobSet reserves for one Job of `job render`: slices, and the VMs of Pathways heads."""
     flavors = cluster.flavors.values()
     exclusive = [ExclusiveNodes(flavor.node_labels, POOL_LABEL) for flavor in flavors if flavor.slices_by_jobset]
     if cluster.spec.pathways:
@@ -452,7 +452,7 @@ def _exclusive_nodes(cluster: PlannedCluster) -> list[ExclusiveNodes]:
 
 
 def _let_nightly_read(cluster: PlannedCluster, scope: Scope, account: str) -> None:
-    """Allow an account to read the Secrets of the plan and of Helm releases, which project viewers cannot read."""
+    """Allow an account to read Secrets in the plan and Secrets of Helm releases, which project viewers cannot read."""
     holders: dict[Any, list[Node]] = {}
     for resource in cluster.objects():
         if resource.type == RELEASE:

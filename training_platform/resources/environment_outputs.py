@@ -54,7 +54,7 @@ class EnvironmentOutputs(_Outputs):
         return self._deployed(self.clusters, "cluster", name)
 
     def cluster_with(self, name: str, flavors: Iterable[str]) -> ClusterOutputs:
-        """Return a cluster's outputs. Raises OutputsError if it is deployed without one of these flavors.
+        """Return a cluster's outputs. Raises OutputsError if one of these flavors is missing from the deployed cluster.
 
         A queue in which one flavor is missing admits nothing, not even on its other flavors.
         """
@@ -77,7 +77,7 @@ class EnvironmentOutputs(_Outputs):
         return self._deployed(self.lustre, "Managed Lustre instance", name)
 
     def check_google_apis(self, addresses: str) -> None:
-        """Raise OutputsError unless Google API names resolve to the only address range that policies open to pods."""
+        """Raise OutputsError unless names of Google's APIs resolve to the addresses that network policies allow."""
         if self.google_apis != addresses:
             raise OutputsError(
                 f"Stack {self.environment} is deployed without DNS names of Google's APIs that resolve to {addresses}: "
@@ -85,7 +85,7 @@ class EnvironmentOutputs(_Outputs):
             )
 
     def _deployed(self, items: Mapping[str, Item], kind: str, name: str) -> Item:
-        """Return an item by name. Raises OutputsError if it is missing; ``kind`` is the noun for the message."""
+        """Return the deployed item with this name; ``kind`` describes it in the message. Raises OutputsError."""
         if name not in items:
             raise OutputsError(
                 f"Stack {self.environment} is deployed without {kind} {name}: {_deploy(self.environment)}"

@@ -51,9 +51,8 @@ def filestore_resources(
     """Add an instance with its one share, its snapshots, and its scheduled backups.
 
     Its data is lost if its tier, network, protocol or location, the share's name, or its key in the stack file changes.
-    Its name is ``{environment}-{key}``. All outputs except the address are known before the instance exists.
-    ``services`` is the VPC's private service access and ``services_range`` the name of its address range, if the VPC
-    has them.
+    Its name is ``{environment}-{key}``. All outputs except the address are known before the instance exists. If the VPC
+    has private service access, ``services`` is its connection and ``services_range`` the name of its address range.
     """
     # An instance that joins by private service access needs it first, which the network's name does not imply.
     joined = [services] if services and spec.connection == "private-service-access" else []
@@ -154,7 +153,7 @@ def _performance(spec: FilestoreSpec) -> filestore.InstancePerformanceConfigArgs
 
 
 def _network(spec: FilestoreSpec, vpc: Any, services: Any) -> Network:
-    """Return an instance's connection to the VPC. Google Cloud chooses its address range unless the file does."""
+    """Return an instance's connection to the VPC. Google Cloud chooses the address range unless the file sets one."""
     private = spec.connection == "private-service-access"
     return {
         "network": vpc,
@@ -224,7 +223,7 @@ def backup_plan(key: str, spec: FilestoreSpec, backups: BackupScheduleSpec, scop
 
 
 def backup_association(key: str, spec: FilestoreSpec, scope: Scope, instance: Any, plan: Any) -> Resource:
-    """Return the association of an instance with a backup plan; both are given by id."""
+    """Return the association of an instance with a backup plan, given the ids of both."""
     # To the provider these are updates, but the API's document calls the instance immutable, and a plan that is used
     # cannot be deleted.
     options = Options(delete_before_replace=True, replace_on_changes=("backupPlan", "resource"))
@@ -287,7 +286,7 @@ def storage_class(
     shares: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Resource:
-    """Return a StorageClass of one Filestore tier, named ``filestore-{tier}`` unless it has its own name.
+    """Return a StorageClass for one Filestore tier, named ``filestore-{tier}`` unless ``class_name`` is given.
 
     ``name`` is the component's name. ``network`` is the VPC's name without project or path. It can also be the id of a
     VPC in another project, which instances then join by private service access. ``shares`` are parameters for several
@@ -325,7 +324,7 @@ def storage_class(
 def cluster_classes(
     name: str, cluster: ClusterSpec, scope: Scope, environment: Environment, network: Any
 ) -> Iterator[Resource]:
-    """Yield a cluster's StorageClasses: first those of tiers, then those of the stack file."""
+    """Yield a cluster's StorageClasses: first one for each tier in use, then the classes of the stack file."""
     cluster_class = partial(
         storage_class,
         scope=scope,
@@ -346,12 +345,12 @@ def cluster_classes(
 
 
 def kubernetes_class(key: str) -> str:
-    """Return the name of a class in its clusters. No class of GKE has this prefix."""
+    """Return the name that a class of the stack file has in clusters. No class of GKE has this prefix."""
     return f"files-{key}"
 
 
 def share_parameters(key: str, spec: FileClassSpec) -> dict[str, str]:
-    """Return the parameters with which claims share instances. The class with this ``key`` has its own instances.
+    """Return the parameters that let claims share instances. No other class uses the instances of the class ``key``.
 
     Source: Filestore CSI driver 2edb466 (2026-06-24), ``multishare_controller.go``; GKE docs, Filestore multishares.
     """
@@ -366,7 +365,7 @@ def claim_limits(
 ) -> dict[str, str]:
     """Return a team's limits for claims of each class, for the field ``hard`` of a ResourceQuota.
 
-    ``further_classes`` are additional classes that the team may not claim, as it may not claim GKE's classes.
+    ``further_classes`` are additional classes that the team may not claim. It may not claim GKE's own classes either.
     """
     of_class = "{}.storageclass.storage.k8s.io/{}".format
     limits = {of_class(name, "requests.storage"): "0Gi" for name in (*GKE_CLASSES, *further_classes)}
@@ -380,7 +379,7 @@ def claim_limits(
 
 
 def most_gib(spec: FileClassSpec) -> int:
-    """Return the maximum GiB of instances that claims of all teams can create, in steps of the tier."""
+    """Return the maximum total size in GiB of the instances that all teams' claims can create, in steps of the tier."""
     smallest, _, step = FILESTORE_TIERS[spec.tier].bands[0]
     claimed = [sum(spec.teams.values())] if spec.multishare else list(spec.teams.values())
     return sum(max(smallest, -(-gib // step) * step) for gib in claimed if gib)
@@ -392,7 +391,7 @@ def class_annotations(spec: FileClassSpec, location: str) -> dict[str, str]:
 
 
 def tier_class(tier: str) -> str:
-    """Return the name of a tier's own StorageClass: ``filestore-basic-hdd``."""
+    """Return the name of the StorageClass for a tier, such as ``filestore-basic-hdd``."""
     return f"filestore-{tier.lower().replace('_', '-')}"
 
 

@@ -15,7 +15,7 @@ _PACKAGE: Final = "training-platform"
 
 
 def add_former_levels(plan: Plan) -> None:
-    """Add aliases with which an update of the previous version's stack changes none of its resources."""
+    """Add aliases so that updating a stack of the previous version does not replace any of its resources."""
     for node in plan.nodes():
         names = [None, *(alias.name for alias in node.aliases)]
         for types in former_types((*parent_types(node), node.type)):
@@ -25,7 +25,7 @@ def add_former_levels(plan: Plan) -> None:
 
 @cache
 def former_types(types: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return what a resource or component used to be: tuples of types, from the outermost component to its own."""
+    """Return the types that a resource or component had before, each with those of its parents, outermost first."""
     return _table().get(types, ())
 
 
@@ -35,5 +35,5 @@ def _table() -> dict[tuple[str, ...], tuple[tuple[str, ...], ...]]:
 
 
 def _types(text: str) -> tuple[str, ...]:
-    """Return types in Pulumi's form; our own types are written without their package."""
+    """Split a text into types in Pulumi's form. In the text, our own types are written without their package."""
     return tuple(part if part.count(":") == 2 else f"{_PACKAGE}:{part}" for part in text.split(_BETWEEN))

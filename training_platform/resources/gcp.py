@@ -1,6 +1,6 @@
-"""Resources of Google Cloud. For the type checker, each function has the parameters of the provider's class.
+"""Functions that create Google Cloud resources of a plan, with the parameters of the provider's classes for mypy.
 
-``gcp.network("network-vpc", options, project=..., mtu=...)`` is a resource of a plan. mypy reports inputs that
+``gcp.network("network-vpc", options, project=..., mtu=...)`` returns a resource of a plan. mypy reports inputs that
 ``pulumi_gcp.compute.Network`` does not have, also inside blocks. The provider is not imported, because importing it
 would take several times as long as a check.
 """
@@ -88,14 +88,14 @@ class Create(Protocol[Inputs]):
     """A function that returns a resource of one type, with the given ``name`` in the plan."""
 
     def __call__(self, name: str, options: Options = PLAIN, /, *args: Inputs.args, **inputs: Inputs.kwargs) -> Resource:
-        """Return the resource."""
+        """Return the resource with these inputs."""
 
 
 def declares(
     resource_type: str,
     _provider_class: Callable[[], Callable[Concatenate[str, pulumi.ResourceOptions | None, Inputs], Any]],
 ) -> Create[Inputs]:
-    """Return the function for a type. Only the type checker uses the provider's class.
+    """Return the function that creates resources of a type. Only the type checker uses the provider's class.
 
     The class is passed as a function that is never called, ``lambda: pubsub.Topic``, so the provider is not imported.
     """

@@ -179,7 +179,10 @@ def maintenance_policy(cluster: ClusterSpec) -> container.ClusterMaintenancePoli
 
 
 def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict:
-    """Return the storage drivers, with Managed Lustre's if it is used, and TPU 7x's slice controller if it is used."""
+    """Return the cluster's add-ons: storage drivers, Managed Lustre's driver if used, and TPU 7x's slice controller.
+
+    The slice controller is included only if ``slices`` is set, and the driver only if ``lustre`` is set.
+    """
     return {
         "gcs_fuse_csi_driver_config": {"enabled": True},
         "gcp_filestore_csi_driver_config": {"enabled": True},
@@ -190,9 +193,9 @@ def _addons(lustre: bool, slices: bool) -> container.ClusterAddonsConfigArgsDict
 
 
 def _throw_away_pool(scope: Scope, spec: ClusterSpec, service_account: Any) -> container.ClusterNodeConfigArgsDict:
-    """Return the nodes of the default pool, which GKE removes after creating the cluster.
+    """Return the node configuration of the default pool, which GKE removes after creating the cluster.
 
-    They use our own service account, since an organisation may have disabled the default one.
+    The nodes use our own service account, because an organisation may have disabled the default one.
     """
     system = spec.system_pool
     return {
@@ -224,7 +227,7 @@ _PROFILE = "OPTIMIZE_UTILIZATION"  # idle nodes of all pools are deleted soon
 
 
 def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | None = None) -> Autoscaling:
-    """Return a cluster's autoscaling profile and its auto-provisioning, which is off without limits in the file.
+    """Return a cluster's autoscaling profile and its auto-provisioning, which is off unless the file sets limits.
 
     ``key`` encrypts the disks of new pools; None means Google's own keys.
     """
@@ -248,7 +251,7 @@ def cluster_autoscaling(cluster: ClusterSpec, service_account: Any, key: str | N
 
 
 def _defaults(spec: AutoProvisioningSpec, service_account: Any, key: str | None) -> Defaults:
-    """Return the settings that auto-provisioned pools share with ours, as far as GKE's defaults have these fields.
+    """Return the settings that auto-provisioned pools share with our own, if GKE's defaults have these fields.
 
     The disk type is always set, because most accelerators do not accept the provider's default.
     """
@@ -280,7 +283,7 @@ def context_name(project: str, location: str, cluster_name: str) -> str:
 
 
 def kubeconfig(endpoint: str) -> str:
-    """Return a kubeconfig for the host name of a DNS-based endpoint, as JSON.
+    """Return a kubeconfig, as JSON, for a DNS-based endpoint with this host name.
 
     It contains no secret: gke-gcloud-auth-plugin gets a token of the identity that runs Pulumi. It contains no
     certificate authority either, because the endpoint presents a certificate that every machine trusts (unverified).

@@ -1,10 +1,10 @@
-"""GPUDirect: the folders and devices of its node that a pod needs for the network between GPUs.
+"""GPUDirect: the folders and devices of a node that pods need for the network between GPUs.
 
 A pod mounts folders of its node and runs a daemon next to the training container. The daemons of TCPX and TCPXO have
-NET_ADMIN and the devices from GKE's device injector, and are not privileged. They run as root with the node's /sys and
-/proc/sys writable, as in every upstream manifest, including the newest of both kinds (98c85a6 and 16434ec). No page
-says whether less would work. Admission in team namespaces therefore accepts exactly these containers, before the
-training container, and no others with such permissions.
+NET_ADMIN and the devices from GKE's device injector, and are not privileged. They run as root, and the node's /sys and
+/proc/sys are writable for them, as in every upstream manifest, including the newest of both kinds (98c85a6 and
+16434ec). No page says whether fewer permissions would work. Admission in team namespaces therefore accepts exactly
+these containers, before the training container, and no others with such permissions.
 
 Sources: GoogleCloudPlatform/container-engine-accelerators 992db81, nccl-test-unprivileged-without-hostnetwork.yaml in
 gpudirect-tcpx and gpudirect-tcpxo, nccl-test*.yaml in gpudirect-rdma, nri_device_injector; read 2026-11-22 and -24.
@@ -33,7 +33,7 @@ _GPU_DEVICES = (*(f"/dev/nvidia{number}" for number in range(8)), "/dev/nvidiact
 
 @dataclass(frozen=True, kw_only=True)
 class NodeAccess:
-    """A pod's access to its node. ``mounts`` and ``capabilities`` belong to the container that trains.
+    """What a pod needs from its node. ``mounts`` and ``capabilities`` belong to the container that trains.
 
     ``devices`` are the node's devices, keyed by the name of the daemon that gets them.
     """
@@ -59,14 +59,14 @@ class NodeAccess:
 
 
 def access(kind: str, images: Mapping[str, str]) -> NodeAccess:
-    """Return the access of pods with ``TCPX``, ``TCPXO`` or ``RDMA``; ``images`` are keyed by catalogue name."""
+    """Return what pods with ``TCPX``, ``TCPXO`` or ``RDMA`` need; ``images`` are keyed by catalogue name."""
     return _ACCESS[kind](images)
 
 
 def pod_fabric(pool: ExpandedPool) -> str | None:
-    """Return the fabric of a pool's pods, or None. Pods that share a GPU need no fabric.
+    """Return the name of the network between GPUs that a pool's pods use, or None if they use none.
 
-    Pools that GKE creates have a fabric only with DRANET.
+    Pods that share a GPU need no such network. Pools that GKE creates have one only with DRANET.
     """
     has_networks = bool(pool.gke_pools or pool.network_devices)
     return fabric_name(pool) if has_networks and pool.places_per_gpu == 1 else None
@@ -141,7 +141,7 @@ def _mount(name: str, path: str) -> dict[str, Any]:
 
 
 def _read_only(name: str, path: str) -> dict[str, Any]:
-    """Return a read-only mount of a folder that all pods of the node share."""
+    """Return a read-only mount of a folder of the node, which all pods on the node share."""
     return {**_mount(name, path), "readOnly": True}
 
 

@@ -32,7 +32,10 @@ class GpuNetworks(NamedTuple):
 
 
 def gpu_network_resources(scope: Scope, cluster: str, fabric: GpuFabric, into: Component) -> GpuNetworks:
-    """Add the VPCs of one kind of GPUDirect in a cluster, given by its key. Only nodes use these isolated networks."""
+    """Add the VPCs of one kind of GPUDirect in a cluster. Only nodes use these isolated networks.
+
+    ``cluster`` is the cluster's key.
+    """
     networks: dict[str, Any] = {}
     subnetworks: dict[str, Any] = {}
     for part in fabric.vpcs:
@@ -73,7 +76,7 @@ def gpu_subnet(scope: Scope, cluster: str, fabric: GpuFabric, nic: Nic, network:
 
 
 def gpu_firewall(scope: Scope, cluster: str, fabric: GpuFabric, vpc: GpuVpc, network: Any) -> Resource | None:
-    """Return the firewall rule that allows traffic between a VPC's GPUs; None for RDMA, which supports no rules."""
+    """Return the firewall rule that allows traffic between GPUs in a VPC; None for RDMA, which supports no rules."""
     if vpc.profile is not None:
         return None
     name = f"{_logical_name(fabric, vpc.name)}-internal"

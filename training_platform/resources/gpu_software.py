@@ -1,6 +1,6 @@
 """Networks between GPUs for pods: the Kubernetes objects for them, and the software on the nodes.
 
-A pod requests a network in the annotation ``networking.gke.io/interfaces``, by the name of its Network object. A
+A pod requests a network by the name of its Network object, in the annotation ``networking.gke.io/interfaces``. A
 DaemonSet runs the image that installs the software and then waits. Jobs on A3 High and A3 Mega also run their own
 daemon next to the training container, which is not installed here.
 
@@ -53,10 +53,10 @@ def gpu_network_objects(into: Component, scope: Scope, fabric: GpuFabric, networ
 
 
 def add_installers(levels: Mapping[GpuFabric, Component], scope: Scope, images: Mapping[str, str]) -> None:
-    """Add the installers for each GPU model in a cluster, once for all zones; ``images`` are from the stack file.
+    """Add an installer for each GPU model in a cluster, which all zones share; ``images`` are from the stack file.
 
-    ``levels`` are the components of the networks. The installer's name contains no zone, so moving a pool does not
-    change the installer.
+    ``levels`` maps each kind of network between GPUs to the component of its networks. The installer's name contains no
+    zone, so moving a pool to another zone does not change the installer.
     """
     images = {**IMAGES, **images}
     levels_of_gpu: dict[str, list[tuple[GpuFabric, Component]]] = {}
@@ -99,7 +99,7 @@ done
 
 @dataclass(frozen=True, kw_only=True)
 class _Software:
-    """The installer for a kind of GPUDirect: folders of the node with their paths in the image, and files to copy."""
+    """The installer for a kind of GPUDirect: folders of the node mounted in the container, and the files to copy."""
 
     image: str  # name in the catalogue
     folders: Mapping[str, tuple[str, str]]  # volume -> path on the node, path in the container
@@ -151,7 +151,9 @@ def installer(
 
 
 def device_injector(name: str, scope: Scope, *, gpu: str, images: Mapping[str, str]) -> Resource:
-    """Return the DaemonSet that gives a pod the devices in its annotation. It gives any device; admission limits them.
+    """Return the DaemonSet that injects the devices in a pod's annotation into the pod.
+
+    It injects any device; the admission policies limit which devices pods may request.
 
     Source: container-engine-accelerators 992db81, nri_device_injector, read 2026-11-22.
     """
@@ -189,7 +191,7 @@ def _on_every_node(name: str, scope: Scope, called: str, pod_spec: dict[str, Any
 
 
 def pod(software: _Software, gpu: str, image: str, images: Mapping[str, str]) -> dict[str, Any]:
-    """Return the pod for every node with these GPUs: init containers install the software, and one container idles."""
+    """Return the installer's pod for nodes with these GPUs: init containers install, then one container only waits."""
     folders = software.folders.items()
     steps = ["set -e", f"chmod 755 {ENTRY}", f"{ENTRY} install --install-nccl"]
     steps += [f"mkdir -p {target} && cp -r {source}/. {target}" for source, target in software.copies]
@@ -221,7 +223,10 @@ def resources(cpu: str, memory: str, most_cpu: str, most_memory: str) -> dict[st
 
 
 def _every_node(gpu: str) -> dict[str, Any]:
-    """Return the scheduling of a pod on each node with these GPUs: highest priority, and all taints tolerated."""
+    """Return the pod settings that run a DaemonSet on every node with these GPUs.
+
+    The pod has the highest priority and tolerates all taints.
+    """
     return {
         "priorityClassName": "system-node-critical",
         "nodeSelector": {"cloud.google.com/gke-accelerator": gpu},
@@ -233,7 +238,7 @@ def _every_node(gpu: str) -> dict[str, Any]:
 
 
 def _preparing(script: str | None, image: str) -> list[dict[str, Any]]:
-    """Return the container that runs a script in the host's namespaces. Its image must have ``nsenter``."""
+    """Return the container that runs a script, if any, in the host's namespaces. Its image must have ``nsenter``."""
     if script is None:
         return []
     command = ["nsenter", "--target", "1", "--all", "--", "sh", "-c", script]

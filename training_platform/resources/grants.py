@@ -1,4 +1,4 @@
-"""The grants of a plan: which member has which role on which resource, as IAM will have them.
+"""The grants of a plan: which member gets which role on which resource, as IAM stores them.
 
 A preview does not know the e-mail addresses of service accounts that the plan itself creates. They can be derived from
 id and project, so grants contain them. Only Google knows a project's number, so it is written as the project id in
@@ -25,10 +25,11 @@ class Grant:
 
     - ``principal`` is written as an IAM member: ``group:vision@example.com``.
     - ``role`` is ``roles/storage.objectUser``, or ``projects/{project}/roles/{id}`` for a custom role.
-    - ``resource`` is relative: ``projects/{project}``, ``projects/{project}/secrets/{id}``, or ``buckets/{name}``
-      for a bucket, because its name is globally unique. A part that is unknown before deployment is ``?``.
-    - ``permissions`` are those of a custom role if it is one of ours or in the same plan, otherwise None.
-    - ``condition`` is the expression of its condition, empty without one.
+    - ``resource`` is a relative name: ``projects/{project}``, ``projects/{project}/secrets/{id}``, or
+      ``buckets/{name}`` for a bucket, whose name is globally unique. A part that is unknown before deployment is ``?``.
+    - ``permissions`` are the permissions of a custom role if the role is one of ours or in the same plan, otherwise
+      None.
+    - ``condition`` is the expression of the grant's condition, empty if it has none.
     - ``planned_as`` is the resource of the plan.
     """
 
@@ -49,7 +50,7 @@ _RESOURCES: Mapping[str, str] = {
     resource_types.LOG_VIEW_MEMBER: "{parent}/locations/{location}/buckets/{bucket}/views/{name}",
     resource_types.CRYPTO_KEY_MEMBER: "{crypto_key_id}",
 }
-"""The resource of a grant, keyed by the resource type for a single member; the grant's inputs are in braces."""
+"""The name of the resource that a grant is on, keyed by the type of single-member grants. Inputs are in braces."""
 
 
 def is_grant(resource_type: str) -> bool:
@@ -90,7 +91,10 @@ def _grants(resource: Resource, custom: Mapping[str, frozenset[str]]) -> Iterato
 
 
 def _resolved(value: Any) -> Any:
-    """Return a value with resolved outputs, including names of new accounts and roles that previews do not know."""
+    """Return a value in which references to outputs are resolved, even to names of new accounts and roles.
+
+    A preview does not know these names.
+    """
     if isinstance(value, Mapping):
         return {key: _resolved(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -104,7 +108,10 @@ def _resolved(value: Any) -> Any:
 
 
 def _output(reference: Reference) -> Any:
-    """Return an output of a resource: derived from IAM's naming rules if possible, otherwise as in a preview."""
+    """Return the output that a reference points to, derived from IAM's naming rules if possible.
+
+    Otherwise, return it as a preview shows it.
+    """
     resource = reference.resource
     path = reference.path
     inputs = defaultdict[str, Any](lambda: "?", resource.inputs)

@@ -1,4 +1,4 @@
-"""Runs in the hub after the chart's own configuration. It selects each user's profiles and reads the OAuth secret.
+"""Code that JupyterHub runs after the chart's own configuration. It selects users' profiles and reads the OAuth secret.
 
 It uses only the standard library. The service account's token is from the metadata server.
 """
@@ -33,10 +33,10 @@ def secret(version: str) -> str:
 
 
 async def add_own_data(spawner: Any, pod: Any, environment_claims: list[str]) -> Any:
-    """Add a team's own data sets to its notebook: buckets with claims in the team's namespace.
+    """Add a team's own data sets to its notebook: buckets that have a PersistentVolumeClaim in the team's namespace.
 
-    The environment's file does not contain them. The environment's own data sets are in the profile, if the notebook
-    may use them.
+    The environment's stack file does not contain them. The environment's own data sets are in the profile, if the
+    notebook may use them.
     """
     if spawner.namespace == HUB_NAMESPACE:
         return pod

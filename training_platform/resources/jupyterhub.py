@@ -74,7 +74,10 @@ TeamData = Mapping[str, NotebookDataSets]  # the data sets of each team
 
 
 class HubSecret(NamedTuple):
-    """The OAuth client's secret in Secret Manager: its latest version, and the e-mail of the account that reads it."""
+    """The secret of the OAuth client in Secret Manager: its latest version, and the account that reads it.
+
+    The account is given by its e-mail address.
+    """
 
     version: str
     account: str
@@ -94,8 +97,8 @@ def hub_values(
     """Return the chart's values; ``home_claim`` is the PersistentVolumeClaim for all home directories.
 
     ``data_sets`` are mounted read-only at ``/data/NAME``. Team notebooks mount the data sets in ``team_data`` instead.
-    They also mount all claims in their namespace, except claims on ``environment_data``, which are all data sets of the
-    environment. ``secret`` is the OAuth client's secret, if it is in Secret Manager.
+    They also mount all claims in their namespace, except claims on data sets in ``environment_data``, which lists all
+    data sets of the environment. ``secret`` is the OAuth client's secret, if it is in Secret Manager.
     """
     profiles_of_teams = []
     for team in notebooks.teams:
@@ -164,7 +167,7 @@ def hub_account_id(scope: Scope, cluster: str) -> str:
 
 
 def reader_account_id(scope: Scope, cluster: str) -> str:
-    """Return the id of the service account with which notebooks that belong to no team read buckets."""
+    """Return the id of the service account that reads buckets for notebooks without a team."""
     return account_id(scope.prefix, cluster, "notebooks")
 
 
@@ -186,7 +189,7 @@ def _program() -> str:
 
 
 def _user_names(notebooks: Notebooks, team: str) -> list[str]:
-    """Return the hub's names of a team's users: the part of the e-mail address before the @."""
+    """Return the names that the hub gives to a team's users: the part of the e-mail address before the @."""
     return [user.partition("@")[0] for user in notebooks.teams[team].users]
 
 
@@ -224,7 +227,10 @@ class HubImage(NamedTuple):
 
 
 def split_image(image: str) -> HubImage:
-    """Split ``registry:port/path:tag`` or ``path@sha256:hex``. A port is not a tag; for the chart, a digest is one."""
+    """Split ``registry:port/path:tag`` or ``path@sha256:hex`` into the parts of a HubImage.
+
+    A port is not taken for a tag. A digest is returned as the tag, because the chart treats it as one.
+    """
     name, colon, tag = image.rpartition(":")
     if not colon or "/" in tag:
         return HubImage(image, "")
@@ -242,7 +248,7 @@ _DAY_SECONDS: Final = 24 * 3600  # the longest life of a notebook's web socket, 
 
 
 class GatewayObject(NamedTuple):
-    """An object of the gateway; all of these objects have the name ``NAME``."""
+    """A Kubernetes object of the gateway. All of them have the name ``NAME``."""
 
     api_version: str
     kind: str
@@ -286,7 +292,7 @@ def jupyterhub(
     environment_data: Collection[str] = (),
     chart: ChartOverride | None = None,
 ) -> Any:
-    """Add notebooks for accounts of the organisation's domain, with a profile for each single-host pool.
+    """Add JupyterHub for accounts of the organisation's domain, with a profile for each single-host pool.
 
     ``home_claim`` is the name of a PersistentVolumeClaim in the hub's namespace, which may be created after the hub.
     See ``hub_values`` about ``data_sets``, ``team_data`` and ``environment_data``. Returns the name of the namespace.
@@ -342,7 +348,7 @@ def _oauth_secret(into: Component, scope: Scope, cluster_name: str, notebooks: N
 
 
 def _reader(into: Component, scope: Scope, cluster_name: str, buckets: Mapping[str, str], namespace: Resource) -> None:
-    """Add the service account with which notebooks that belong to no team read buckets. It has no other permissions."""
+    """Add the service account that reads buckets for notebooks without a team. It has no other permissions."""
     name = f"{into.name}-reader"
     title = f"Notebooks outside of teams in {cluster_name} of {scope.prefix}"
     account = into.add(service_account(f"{name}-account", scope, reader_account_id(scope, cluster_name), title))
@@ -370,7 +376,7 @@ def _act_as(into: Component, name: str, account: Resource, kubernetes_account: s
 
 
 def hub_gateway(into: Component, scope: Scope, notebooks: Notebooks, gateway: GatewaySpec, namespace: Any) -> None:
-    """Add a load balancer for the hub, and let Identity-Aware Proxy admit its members in the whole project.
+    """Add a load balancer for the hub, and allow its users through Identity-Aware Proxy in the whole project.
 
     ``gateway`` is the gateway of ``notebooks``; ``namespace`` is the hub's namespace.
     """
@@ -403,9 +409,10 @@ def team_notebooks(
 ) -> None:
     """Add the hub's permissions in a team's namespace, the policy between hub and notebooks, and the home claim.
 
-    ``filestore`` is the instance with all home directories, at ``address``. ``closed`` says whether pods of the team
-    may only connect to what policies open. The claim is the folder with the team's name, in which each user's notebooks
-    mount a subfolder. Members of a team can access each other's home directories, as they can access each other's jobs.
+    ``filestore`` is the instance with all home directories, at ``address``. If ``closed`` is set, pods of the team may
+    connect only to destinations that network policies allow. The claim is the folder with the team's name, in which
+    each user's notebooks mount a subfolder. Members of a team can access each other's home directories, as they can
+    access each other's jobs.
     """
     name = into.name
     rights = kubernetes_object(ROLE, f"{name}-role", scope, _NOTEBOOKS, rules_of_role(*RULES), namespace=namespace)

@@ -25,7 +25,7 @@ _CORE = "core/v1"
 
 
 def object_type(api_version: str, kind: str) -> str:
-    """Return Pulumi's type of a kind of object: ``kubernetes:core/v1:Service`` for Service in ``v1``."""
+    """Return Pulumi's type for a kind of object: ``kubernetes:core/v1:Service`` for Service in ``v1``."""
     return f"kubernetes:{_CORE if api_version == 'v1' else api_version}:{kind}"
 
 
@@ -52,9 +52,9 @@ def kubernetes_object(
     labels: Mapping[str, str] | None = None,
     options: Options = PLAIN,
 ) -> Resource:
-    """Return an object. Its name is explicit, because people, jobs or other objects refer to it.
+    """Return an object. Its name is set explicitly, because people, jobs or other objects refer to it.
 
-    ``fields`` are the fields other than metadata, such as ``spec``. ``labels`` are added to those of the scope.
+    ``fields`` are the fields other than metadata, such as ``spec``. ``labels`` are added to the scope's labels.
     """
     _, version, kind = type_.split(":")
     metadata = {
@@ -115,7 +115,7 @@ class ChartRef(NamedTuple):
 
 
 def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
-    """Return the source of a chart. If only a repository is given, it contains the chart under the chart's own name."""
+    """Return the source of a chart. If only a repository is given, the chart has its own name there."""
     override = override or ChartOverride()
     repository = override.repository or chart.repository
     name = chart.chart.rpartition("/")[2] if override.repository else chart.chart
@@ -131,7 +131,7 @@ def chart_ref(chart: Chart, override: ChartOverride | None = None) -> ChartRef:
 
 
 def _content(reference: ChartRef) -> str | None:
-    """Return the digest of a chart in a folder, so that a changed template changes the release; otherwise None.
+    """Return the digest of a chart that is a local folder, otherwise None. A changed template then updates the release.
 
     The provider compares only the version of a chart. A path is relative to the folder in which Pulumi runs the
     program. Elsewhere, as in a check of another folder, the chart may be missing.
@@ -158,7 +158,7 @@ def release(
     called: str | None = None,
     prepared: str | None = None,
 ) -> Resource:
-    """Add a release named after its chart, or ``called``. Charts name their objects after the release.
+    """Add a Helm release named ``called``, or after its chart. Charts name their objects after the release.
 
     The deployment ends when its pods are ready, and a failed upgrade is rolled back. ``prepared`` is an existing
     namespace in which pods wait for input from people; the deployment then does not wait for these pods. ``name`` is

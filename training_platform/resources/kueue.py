@@ -1,10 +1,11 @@
 """Kueue as plain data: its objects in ``kueue.x-k8s.io/v1beta2``, and the values and configuration of its controller.
 
 Quantities are strings, as the server returns them, so a refresh shows no difference. Some rules are enforced only by
-Kueue's webhooks (the same order of resources everywhere, limits only in a cohort). The code below always meets them.
+Kueue's webhooks (the same order of resources everywhere, limits only in a cohort). The code below always follows them.
 
-A queued flavor has an AdmissionCheck and a ProvisioningRequestConfig with its name. A job for which Kueue has quota
-waits for the check until GKE has all of the job's VMs. Without the check, a queued pool would never scale up.
+A queued flavor has an AdmissionCheck and a ProvisioningRequestConfig with its name. After Kueue has reserved quota for
+a job, the check holds the job back until GKE has provided all of its VMs. Without the check, a queued pool would never
+scale up.
 
 The chart takes the controller's configuration as one string. Fields that are left out have Kueue's defaults, including
 the webhook's certificates, which the chart fills in. An unknown field or a repeated framework makes the controller fail
@@ -45,7 +46,7 @@ ANY_PLACE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 
 
 def resource_flavor(flavor: Flavor) -> dict[str, Any]:
-    """Return the spec of a ResourceFlavor: the labels of its nodes, and the tolerations of their pods.
+    """Return the spec of a ResourceFlavor: its node labels, and tolerations for the taints of its nodes.
 
     Kueue adds both to the pods of an admitted job. GKE itself taints nodes with accelerators and queued nodes.
     """
@@ -91,9 +92,9 @@ def cluster_queue(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> di
 
 
 def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flavor]) -> dict[str, Any]:
-    """Return the spec of a Cohort in one cluster. Its quota is for members that list the flavor, even with quota 0.
+    """Return the spec of a Cohort in one cluster. Members can use its quota of a flavor if they list the flavor.
 
-    Source: Kueue v0.19.2 cohort_types.go and the page on cohorts, read 2026-11-22.
+    Quota 0 is enough for this. Source: Kueue v0.19.2 cohort_types.go and the page on cohorts, read 2026-11-22.
     """
     parent = {} if name == ROOT_COHORT else {"parentName": spec.parent or ROOT_COHORT}
     groups = _resource_groups(spec.shares.get(cluster, {}), flavors)
@@ -103,8 +104,8 @@ def cohort(name: str, spec: CohortSpec, cluster: str, flavors: Mapping[str, Flav
 def priorities(environment: Environment) -> dict[str, int]:
     """Return an environment's priorities, including those of model servers and notebooks if it has any.
 
-    Unless the file sets them, the priority of servers is above all others, and that of notebooks below all others, even
-    below jobs without a priority.
+    By default, model servers have the highest priority. Notebooks have the lowest, even below jobs without a priority.
+    The file can set both.
     """
     clusters = environment.clusters.values()
     values = [0, *environment.priorities.values()]
@@ -127,7 +128,7 @@ def _preemption(policy: Preemption) -> dict[str, Any]:
 
 
 def _resource_groups(shares: Mapping[str, Share], flavors: Mapping[str, Flavor]) -> list[dict[str, Any]]:
-    """Return a group for each resource in the shares, with its flavors in the order of ``flavors``."""
+    """Return a resource group for each resource in the shares, with its flavors in the order of ``flavors``."""
     order = {name: index for index, name in enumerate(flavors)}
     shared_flavors = [flavors[name] for name in sorted(shares, key=order.__getitem__)]
     resources = dict.fromkeys(flavor.accelerator.resource for flavor in shared_flavors)
@@ -145,7 +146,7 @@ def local_queue_names(team: str) -> tuple[str, ...]:
 
 
 def _resource_group(resource: str, flavors: list[Flavor], shares: Mapping[str, Share]) -> dict[str, Any]:
-    """Return the group of one resource. A flavor may be in only one group, since no flavor has both TPUs and GPUs."""
+    """Return the group of one resource. A flavor may be in only one group, because no flavor has both TPUs and GPUs."""
     return {
         "coveredResources": [resource],
         "flavors": [
@@ -189,7 +190,7 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
 
     Kueue retries a failed request ten times, after 1, 2, 4, 8 and 16 minutes and then every 30 minutes: for three hours
     in total. The quota is free again when the previous job ends. That job's VMs, however, count against the pool's
-    maximum for ten minutes after they were provisioned and until the autoscaler finds them unneeded. Upstream
+    maximum for ten minutes after they were provisioned, and then until the autoscaler finds them unneeded. Upstream
     recommends no numbers, and its default gives up after seven minutes. Source: Kueue v0.19.2, ``retryStrategy``;
     kueue#5129; GKE's published cluster-autoscaler 7d25050, read 2026-11-28.
     """
@@ -202,12 +203,12 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
 
 
 def longest_run_hours(flavor: Flavor) -> int | None:
-    """Return the maximum duration in hours that all pools of a flavor allow for their VMs, or None without a limit."""
+    """Return how many hours a VM may run in every pool of a flavor, or None if there is no limit."""
     return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
 
 
 def run_limit_hours(team: Team, environment: Environment) -> int | None:
-    """Return the maximum duration in hours of a team's jobs, or None without a limit."""
+    """Return how many hours a team's jobs may run, or None if there is no limit."""
     return min((hours for hours in (team.max_run_hours, environment.max_run_hours) if hours), default=None)
 
 
@@ -328,13 +329,14 @@ UNCOUNTED_CLAIMS = {
 def configuration(
     capacities: Iterable[Capacity], *, fair_sharing: bool = True, pods: bool = False, claims: bool = False
 ) -> dict[str, Any]:
-    """Return the configuration for a cluster whose pools have these capacities. Kueue has one time-out for all of them.
+    """Return the configuration for a cluster whose pools have these capacity types.
 
     It applies only to namespaces of teams, and so do the webhooks that the chart registers. With ``pods``, Kueue queues
     the pods of model servers and notebooks. With ``claims``, jobs may claim network devices.
 
-    If there is a flex-start pool, jobs that never become ready keep their machines for 24 hours, its time-out; an alert
-    fires after one hour. Jobs that were ready once have the longest time-out of the other pools to recover.
+    Kueue has one time-out for all pools. If there is a flex-start pool, jobs that never become ready keep their
+    machines for 24 hours, which is the time-out for flex-start; an alert fires after one hour. Jobs that were ready
+    once have the longest time-out of the other pools to recover.
     """
     minutes = {capacity: PODS_READY_MINUTES[capacity] for capacity in capacities}
     ready = f"{max(minutes.values(), default=30)}m"

@@ -1,7 +1,8 @@
 """Starts a training program in its container, with its secrets and its package, and restarts it if it fails.
 
-It remains the program's parent process. In a container, Linux has no default action for SIGTERM to process 1. A program
-without a handler would be killed only at the end of its grace period and keep its accelerators until then.
+It remains the program's parent process. In a container, the first process has id 1, and Linux has no default action for
+SIGTERM to this process. A program without a handler would be killed only at the end of its grace period and keep its
+accelerators until then.
 
 It uses only the standard library of Python 3.8 or newer. The service account's token is from the metadata server.
 """
@@ -68,7 +69,7 @@ def download(uri: str) -> Path:
 
 
 def enter(folder: str) -> None:
-    """Unpack an archive that contains one folder, and change to the folder. Its modules can be imported from anywhere.
+    """Unpack an archive that contains one folder, and make it the working directory and part of the import path.
 
     Not every Python 3.8 has the filters of ``tarfile``.
     """
@@ -86,8 +87,8 @@ def enter(folder: str) -> None:
 def install(package: str, index: str | None) -> None:
     """Install a package and its requirements from an Artifact Registry index, unless the job sets its own index.
 
-    Only pip gets the token; otherwise the program would keep it in its environment variables. Source: Artifact Registry
-    docs, basic authentication of Python repositories, read 2026-11-28.
+    Only pip gets the access token. Otherwise the training program would find it in its environment variables. Source:
+    Artifact Registry docs, basic authentication of Python repositories, read 2026-11-28.
     """
     variables = dict(os.environ)
     if index:
@@ -109,7 +110,7 @@ def tell(topic: str, message: dict[str, object]) -> None:
 def place() -> tuple[int, list[str]]:
     """Return this container's rank among the run's nodes and, on Vertex AI, the nodes' addresses.
 
-    The rank of an evaluator is -1. GKE numbers the VMs within each slice. Source: Vertex AI docs, CLUSTER_SPEC, read
+    An evaluator has rank -1. GKE numbers the VMs within each slice. Source: Vertex AI docs, CLUSTER_SPEC, read
     2026-08-22.
     """
     spec = json.loads(os.environ.get("CLUSTER_SPEC") or "{}")
@@ -137,7 +138,10 @@ def join(variables: dict[str, str]) -> None:
 
 
 def source(script: str) -> None:
-    """Set the variables that a shell script sets, unless they are already set. If it fails, training continues."""
+    """Run a shell script and set the variables that it sets, unless they are already set.
+
+    If the script fails, training continues.
+    """
     try:
         shell = ["bash", "-c", 'set -a && . "$0" >&2 && env -0', script]
         rows = subprocess.run(shell, check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
@@ -153,8 +157,8 @@ def source(script: str) -> None:
 def run(command: list[str], restarts: int, codes: list[int]) -> int:
     """Run the program, forward SIGTERM to it, and return its exit code.
 
-    A program that fails is restarted up to ``restarts`` times; with ``codes``, only after one of these exit codes. A
-    program that received the signal has not finished its work, even if it exits with 0. In that case, 128 plus the
+    A program that fails is restarted up to ``restarts`` times; with ``codes``, only after one of these exit codes. If
+    the program received SIGTERM, it has not finished its work, even if it exits with 0. In that case, 128 plus the
     signal's number is returned, as shells do for a program without a handler. A program that cannot start returns 127,
     or 126 if it may not be executed.
     """
@@ -206,8 +210,8 @@ def ended(child: subprocess.Popen[bytes]) -> int:
 def end_others(group: int) -> None:
     """Send SIGTERM to what remains of the program's process group, and wait: a shell may end before its children.
 
-    The wait has no limit of its own, because writing a checkpoint may take long. The kubelet kills the container at the
-    end of its grace period.
+    The wait has no time limit, because writing a checkpoint may take long. The kubelet kills the container at the end
+    of its grace period.
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGTERM)
@@ -219,7 +223,7 @@ def end_others(group: int) -> None:
 
 
 def main(command: list[str]) -> int:
-    """Prepare the container according to the plan and run the command. Until then, a signal ends the container."""
+    """Prepare the container according to the plan, and run the command. A signal during the preparation ends it."""
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     plan = json.loads(os.environ.pop("TRAINING_LAUNCH", "{}"))
     for name, version in plan.get("secrets", {}).items():

@@ -1,7 +1,7 @@
 """The agent of W&B Launch, from its Helm chart.
 
 The agent has its own namespace, in which members have no permissions. Its chart would allow it to create pods in the
-team's namespace, which Kueue does not count. The chart is therefore given no other namespace, and the agent's
+team's namespace, and Kueue would not count these pods. The chart is therefore given no other namespace, and the agent's
 permissions in the team's namespace are those below. W&B's queues can set any namespace, which this project does not
 control. In the agent's own namespace no policy makes jobs wait in queues, so a quota there leaves room only for the
 agent.
@@ -55,7 +55,10 @@ def agent_account(team: str) -> str:
 
 
 def key_secret(team: str) -> str:
-    """Return the name of the Secret with the agent's key as ``password``. The chart reads it; the agent copies it."""
+    """Return the name of the Secret that contains the agent's API key as ``password``.
+
+    The chart reads it, and the agent copies it.
+    """
     return f"wandb-api-key-{team}"
 
 
@@ -104,7 +107,8 @@ def launch_agent(
 ) -> None:
     """Add the agent in its own namespace, and its permissions in the team's. Its pod waits for the Secret with its key.
 
-    ``namespace`` is the team's namespace, known once it exists. ``chart`` is the environment's override of the chart.
+    ``namespace`` is the name of the team's namespace, known once it exists. ``chart`` is the environment's override of
+    the chart.
     """
     name = into.name
     created = into.add(

@@ -1,4 +1,4 @@
-"""The launcher: the program ``launch.py`` that starts a container of a job or a server, and its input."""
+"""The launcher, which is the program ``launch.py`` that starts the containers of jobs and servers, and its input."""
 
 from __future__ import annotations
 

@@ -42,11 +42,12 @@ ALWAYS = 'request.time >= timestamp("2020-01-01T00:00:00Z")'
 class TeamResources:
     """The resources that a team's members use: buckets, other teams' data set buckets, secrets, images.
 
-    - ``projects`` are the projects whose APIs they call.
-    - ``repositories`` contain images, keyed by the names of their grants. Members push to those in ``pushes_to``.
+    - ``projects`` are the projects whose APIs the members call.
+    - ``repositories`` contain images. They are keyed by the names of their grants.
+    - ``pushes_to`` lists the repositories to which members push.
     - ``submits`` says whether members start jobs on Vertex AI.
-    - ``sees_runs`` says whether they only read the states of jobs that a pipeline starts.
-    - ``file_systems`` is the project of the instances that such jobs mount, None if they mount none.
+    - ``sees_runs`` says whether members only read the states of jobs that a pipeline starts.
+    - ``file_systems`` is the project of the file-system instances that Vertex AI jobs mount, None if they mount none.
     """
 
     projects: Iterable[str]
@@ -88,7 +89,7 @@ def member_rights(into: Component, scope: Scope, members: Iterable[str], uses: T
 
 
 def member_bucket_grants(name: str, spec: BucketSpec, bucket: Any, members: Iterable[str]) -> Iterator[Resource]:
-    """Yield the roles of members on a bucket of their team; ``name`` is the beginning of the grants' names."""
+    """Yield the roles of members on a bucket of their team. The grants' names begin with ``name``."""
     roles = READ_AND_WRITE if spec.members_write else READ_AND_ADD
     for member in dict.fromkeys(members):
         for role in roles:
@@ -100,9 +101,9 @@ def submitter_rights(
 ) -> None:
     """Add the roles of pipelines that start a team's jobs on Vertex AI from reviewed files.
 
-    Each role is on a resource that the team owns, or has a condition. The member is the same for every team: without
-    the condition, deleting one team's stack would also delete an equal role of another team's stack. The environment's
-    stack allows the pipelines to read its images.
+    Each role is on a resource that the team owns, or has a condition. The pipeline's account is the same for every
+    team: without the condition, deleting one team's stack would also delete another team's equal role. The
+    environment's stack allows the pipelines to read its images.
     """
     for member in dict.fromkeys(submitters):
         who = slug(member)
@@ -119,7 +120,7 @@ def submitter_rights(
 
 
 def _add_address_reader(into: Component, name: str, scope: Scope, uses: TeamResources, member: str) -> None:
-    """Allow a member who submits to Vertex AI to look up the addresses of file systems, which jobs there mount."""
+    """Allow a member who submits jobs to Vertex AI to look up the addresses of file systems that the jobs mount."""
     if uses.file_systems:
         role = custom_role("addresses", uses.file_systems)
         into.add(shared_role(f"{name}-addresses-{slug(member)}", scope, uses.file_systems, role, member))
@@ -133,7 +134,7 @@ def restart_rights(scope: Scope, admins: Iterable[str]) -> Iterator[Resource]:
 
 
 def shared_role(name: str, scope: Scope, project: str, role: str, member: str) -> Resource:
-    """Return a member's role that other stacks may also grant in the same project.
+    """Return a grant of a role that other stacks may also grant to the same member in the same project.
 
     A condition that is always true makes this a separate grant. Deleting it leaves the grants of other stacks in place.
     """

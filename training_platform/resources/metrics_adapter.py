@@ -46,7 +46,7 @@ READ_PODS = {"apiGroups": [""], "resources": ["pods", "nodes", "nodes/stats"], "
 
 
 def adapter_account_id(scope: Scope) -> str:
-    """Return the id of the adapter's service account in Google Cloud, one for all clusters of an environment."""
+    """Return the id of the adapter's service account in Google Cloud, which all clusters of an environment share."""
     return account_id(scope.prefix, "metrics")
 
 
@@ -94,7 +94,7 @@ def api_service(version: str) -> dict[str, Any]:
 
 
 def metrics_account(into: Component, scope: Scope) -> Resource:
-    """Add the service account with which the adapters of all clusters read the project's metrics.
+    """Add the service account that the adapters of all clusters use to read the project's metrics.
 
     The adapters use it through workload identity.
     """
@@ -105,7 +105,7 @@ def metrics_account(into: Component, scope: Scope) -> Resource:
 
 
 def let_pods_act(into: Component, account: Resource, scope: Scope, clusters: Sequence[Node]) -> None:
-    """Allow the adapter's pods to act as the account once a cluster exists, because that creates the identity pool."""
+    """Allow the adapter's pods to act as the account. This waits for a cluster, which creates the identity pool."""
     pod = KubernetesAccount(project=scope.project, namespace=NAMESPACE, name=NAME)
     into.add(acting(f"{into.name}-workload", account, WORKLOAD_USER, pod.member), clusters)
 
@@ -140,7 +140,7 @@ def metrics_adapter(into: Component, scope: Scope, account: Any) -> None:
 
 
 def _rights(name: str, scope: Scope) -> Iterator[Resource]:
-    """Yield the adapter's permissions: to authenticate its callers, and to read the pods and nodes with metrics."""
+    """Yield the adapter's permissions: to authenticate callers, and to read the pods and nodes that have metrics."""
     reader = f"{NAME}-reader"
     yield kubernetes_object(CLUSTER_ROLE, f"{name}-reader", scope, reader, rules_of_role(READ_PODS))
     pods = [account_subject(NAME, NAMESPACE)]

@@ -1,4 +1,4 @@
-"""Dashboards, alert policies and budgets, made from the YAML files in ``data`` for an environment or a team.
+"""Dashboards, alert policies and budgets of an environment or a team, built from the YAML files in ``data``.
 
 ``alerts.yaml`` contains the conditions, ``dashboards.yaml`` the charts, and ``metrics.yaml`` the metrics of each
 source.
@@ -41,7 +41,7 @@ _ANY = ".+"
 class DashboardChart(Section):
     """A chart of one expression, or of several keyed by legend label. ``only`` limits it to one kind of dashboard.
 
-    ``unit`` is in UCUM, as in metric descriptors: ``10^2.%`` shows a ratio in percent.
+    ``unit`` is a UCUM unit, as in metric descriptors: ``10^2.%`` shows a ratio in percent.
     """
 
     title: str = Field(min_length=1)
@@ -58,7 +58,7 @@ class DashboardChart(Section):
 
 
 class DashboardPart(Section):
-    """Charts about one subject, with a heading and a text."""
+    """A section of a dashboard: a heading, a text, and the charts about one topic."""
 
     title: str = Field(min_length=1)
     text: str | None = None
@@ -67,7 +67,7 @@ class DashboardPart(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class DashboardSubject:
-    """The subject of a dashboard: the names for its expressions. Without a team, the dashboard shows all teams."""
+    """What a dashboard shows: names to insert into its expressions. Without a team, it shows all teams."""
 
     kind: Literal["platform", "team"]
     title: str
@@ -79,7 +79,7 @@ class DashboardSubject:
 
 @cache
 def parts() -> list[DashboardPart]:
-    """Return all parts, which are read only once. Raises pydantic.ValidationError for an invalid row."""
+    """Return all sections of dashboards; they are read only once. Raises pydantic.ValidationError for invalid rows."""
     return TypeAdapter(list[DashboardPart]).validate_python(read_file(_FILE)["sections"])
 
 
@@ -123,7 +123,7 @@ def _declared(subject: DashboardSubject) -> Resource:
 
 
 def dashboard(subject: DashboardSubject) -> Json:
-    """Return a dashboard in the form of the API (``monitoring.v1``, ``Dashboard``)."""
+    """Return a dashboard in the JSON form of the API (``monitoring.v1``, ``Dashboard``)."""
     instances = "|".join(sorted(subject.instances))
     names = {
         "clusters": "|".join(sorted(subject.clusters)),
@@ -148,7 +148,7 @@ def dashboard(subject: DashboardSubject) -> Json:
 def _add_tiles(
     part: DashboardPart, shown: list[DashboardChart], names: Mapping[str, str], tiles: list[Json], row: int
 ) -> int:
-    """Add the tiles of a part, starting at a row of the grid, and return the first row below them."""
+    """Add the tiles of a section, starting at a row of the grid, and return the first row below them."""
     heading: Json = {"title": part.title, "sectionHeader": {"subtitle": "", "dividerBelow": False}}
     wide: list[tuple[Json, int]] = [(heading, 1)]
     if part.text:
@@ -221,10 +221,10 @@ def email_channels(name: str, emails: Sequence[str], scope: Scope) -> Iterator[R
 def alert_policies(
     name: str, scope: Scope, clusters: Mapping[str, SoftwareSpec], told: Sequence[Any], *, undocumented: bool
 ) -> Iterator[Resource]:
-    """Yield a policy for each rule whose series exist in some cluster; undocumented series only on request.
+    """Yield an alert policy for each rule whose time series exist in some cluster.
 
-    ``clusters`` maps the clusters' names in GKE to the software installed there. ``told`` are the names of notification
-    channels.
+    Rules on undocumented series are included only if ``undocumented`` is set. ``clusters`` maps the clusters' names in
+    GKE to the software installed there. ``told`` are the names of notification channels.
     """
     for rule_name, rule in alert_rules().items():
         names = sorted(cluster for cluster, software in clusters.items() if _measured(rule, software))
@@ -251,7 +251,7 @@ def _policy(
     *,
     strategy: Strategy | None = None,
 ) -> Resource:
-    """Return the policy of a rule, which notifies the channels ``told``."""
+    """Return the alert policy for a rule. It notifies the channels in ``told``."""
     return gcp.alert_policy(
         name,
         display_name=f"{scope.environment}: {rule.title}",
@@ -267,7 +267,10 @@ def _policy(
 
 
 def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
-    """Return True if a cluster has the series that a rule needs. Only controllers that we install export metrics."""
+    """Return True if a cluster has the time series that a rule needs.
+
+    Only controllers that we install export metrics.
+    """
     if rule.needs == "jobset":
         return software.jobset != "none"
     scraped = {"kueue": software.kueue, "jobset-controller": software.jobset}
@@ -275,7 +278,7 @@ def _measured(rule: AlertRule, software: SoftwareSpec) -> bool:
 
 
 def _condition(name: str, rule: AlertRule, query: str) -> Condition:
-    """Return the only condition of a rule's policy."""
+    """Return the condition of a rule's policy, which has only this one."""
     return {
         "display_name": rule.title,
         "condition_prometheus_query_language": {
@@ -290,7 +293,7 @@ def _condition(name: str, rule: AlertRule, query: str) -> Condition:
 
 
 MetricSource = Literal["system", "kueue", "jobset", "jobset-controller", "pod", "dcgm", "filestore", "quota"]
-"""A source of series; ``data/metrics.yaml`` lists its metrics."""
+"""A source of time series; ``data/metrics.yaml`` lists the metrics of each source."""
 UNTRIED = "The threshold is a first guess that no live data has confirmed."
 
 
@@ -305,7 +308,7 @@ class AlertRule(Section):
     - ``expr`` contains clusters as ``${clusters}``, or as ``${cluster}`` if ``each_cluster`` is set, their
       project as ``${project}``, and the replicas of Kueue as ``${replicas}``.
     - ``for_seconds`` says how long the expression must be true.
-    - ``needs`` is the source of its series, and ``source`` the document that defines them.
+    - ``needs`` is the source of its time series, and ``source`` the document that defines them.
     - ``undocumented`` is the reason why its policy is off by default: no document says that the series exists.
     """
 
@@ -376,7 +379,7 @@ BUDGET_NAME = "budget"
 
 
 def stack_budget(spec: BudgetSpec | None, environment: Environment) -> tuple[BudgetSpec, str] | None:
-    """Return a stack's budget with its billing account; None if either is missing."""
+    """Return a stack's budget and the environment's billing account; None if either is missing."""
     account = environment.billing_account
     return (spec, account) if spec and account else None
 

@@ -41,7 +41,7 @@ def existing_network(environment: Environment) -> str | None:
 
 
 def existing_network_name(environment: Environment) -> str | None:
-    """Return an existing VPC in the form for storage drivers: its name, or its id if it is in another project."""
+    """Return an existing VPC as storage drivers need it: its name, or its id if it is in another project."""
     existing = existing_network(environment)
     return existing if existing is None or environment.host_project else existing.rpartition("/")[2]
 
@@ -68,7 +68,7 @@ class NetworkResources(NamedTuple):
 
 
 def network_resources(name: str, scope: Scope, parts: NetworkParts, into: Component) -> NetworkResources:
-    """Add a VPC with a NAT gateway in each region, private service access, and zones for Google's APIs."""
+    """Add a VPC with a NAT gateway in each region, private service access, and DNS zones for Google's APIs."""
     network = into.add(vpc(name, scope))
     network_id = network.output("id")
     for region in sorted(set(parts.regions)):
@@ -121,7 +121,8 @@ def router(name: str, region: str, scope: Scope, network: Any) -> Resource:
 def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[Resource]:
     """Yield the reserved addresses of a region's NAT gateway. They are numbered, because they are interchangeable.
 
-    A released address may immediately be assigned to another project, while third parties may still allow it.
+    A released address may immediately be assigned to another project, while third parties may still allow traffic from
+    it.
     """
     # The old address is deleted last, since its gateway uses it: only a new project replaces it, and its name is free.
     options = Options(protect=scope.deletion_protection)
@@ -141,8 +142,8 @@ def nat_addresses(name: str, region: str, scope: Scope, count: int) -> Iterator[
 def nat(name: str, region: str, scope: Scope, router_name: Any, addresses: Sequence[Any]) -> Resource:
     """Return a region's NAT gateway, through which private nodes pull from registry.k8s.io and other external hosts.
 
-    ``addresses`` are the self-links of reserved addresses. Without any, Google Cloud allocates as many as the load
-    needs.
+    ``addresses`` are the self-links of reserved addresses. If there are none, Google Cloud allocates as many addresses
+    as the load needs.
     """
     return gcp.router_nat(
         f"{name}-{region}-nat",
@@ -223,7 +224,7 @@ _ZONE_OPTIONS: Final = Options(delete_before_replace=True)
 
 
 def entrance(environment: Environment) -> Entrance | None:
-    """Return the entry point to Google's APIs for an environment's clusters, or None for public addresses."""
+    """Return the entry point to Google's APIs for an environment's clusters, or None if they use public addresses."""
     return ENTRANCES.get(environment.google_apis) if environment.clusters else None
 
 
@@ -243,7 +244,7 @@ def api_zone(name: str, domain: str, scope: Scope, network: Any) -> Resource:
 
 
 def api_records(name: str, domain: str, vip: Entrance, scope: Scope, zone: Any) -> Iterator[Resource]:
-    """Yield the records of a zone: a name with the addresses, and an alias to it for all other names of the domain."""
+    """Yield a zone's DNS records: one name with the addresses, and an alias to it for all other names of the domain."""
     host = vip.name if domain == APIS else domain
     for role, record, kind, data in (
         ("addresses", host, "A", list(vip.addresses)),
@@ -279,9 +280,9 @@ _OPTIONS = Options(
 def subnet_resources(
     into: Component, spec: ClusterSpec, scope: Scope, *, network: Any, nodes: Any, host_project: str | None
 ) -> Any:
-    """Add a cluster's subnet unless it exists, and the firewall rule for webhooks; return the subnet's id.
+    """Add a cluster's subnet unless it exists, and the firewall rule for webhooks. Return the subnet's id.
 
-    The component's name is the cluster's key. ``nodes`` is the service account by which the rule selects nodes. The
+    The component's name is the cluster's key. The rule applies to nodes that run as the service account ``nodes``. The
     owner of a Shared VPC manages its subnets and firewall rules.
     """
     subnet = existing_subnet(spec, host_project or scope.project)
@@ -322,7 +323,7 @@ def allowed(protocol: str, *ports: str) -> compute.FirewallAllowArgsDict:
 
 
 def own_ranges(spec: ClusterSpec) -> SubnetSpec:
-    """Return the address ranges of a cluster that the environment creates. The model requires them."""
+    """Return the address ranges of a cluster that the environment creates. The stack file's model requires them."""
     assert spec.subnet is not None, "an existing cluster has no subnet here"
     return spec.subnet
 
@@ -356,13 +357,13 @@ def webhook_firewall(name: str, spec: ClusterSpec, scope: Scope, network: Any, n
 
 
 def control_plane_ports() -> list[str]:
-    """Return the ports that the control plane calls on nodes: those of the charts in the catalogue, and common ones."""
+    """Return the ports that the control plane calls on nodes: the ports of the catalogue's charts, and common ones."""
     charts = {port for row in CHART_PORTS.values() for port in row.ports}
     return [str(port) for port in sorted(charts.union(_PORTS_OF_OTHERS))]
 
 
 def attachment_resources(region: str, addresses: str, scope: Scope, network: Any, into: Component) -> None:
-    """Add a region's network attachment, with its own subnet for these addresses."""
+    """Add a region's network attachment for Vertex AI, and the subnet with its addresses."""
     subnet = into.add(attachment_subnet(region, addresses, scope, network))
     into.add(network_attachment(region, scope, subnet.output("id")))
 
@@ -431,7 +432,7 @@ def attachment_id(region: str, scope: Scope) -> str:
 
 
 def attachment(written: str | None, region: str, scope: Scope) -> str | None:
-    """Return the full name of an attachment. A file may contain ``environment``, a full name, or nothing."""
+    """Return the full name of an attachment. The file contains ``environment``, a full name, or nothing."""
     if written != OWN_ATTACHMENT:
         return written
     return f"projects/{scope.project}/regions/{region}/networkAttachments/{attachment_id(region, scope)}"

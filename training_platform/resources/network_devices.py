@@ -1,8 +1,8 @@
-"""Network devices of VMs, provided by DRANET, GKE's driver for dynamic resource allocation, and pods' claims to them.
+"""Network devices of VMs, and the ResourceClaims with which pods request them from GKE's DRANET.
 
-A pod names a ResourceClaimTemplate in its team's namespace, from which Kubernetes creates a claim for each pod. The
-device classes and the networks of the devices are GKE's own. Counts are exact: a pod waits for a VM on which all
-devices are free instead of training with fewer devices.
+DRANET is GKE's driver for dynamic resource allocation. A pod names a ResourceClaimTemplate in its team's namespace,
+from which Kubernetes creates a claim for each pod. The device classes and the networks of the devices are GKE's own.
+Counts are exact: a pod waits for a VM on which all devices are free instead of training with fewer devices.
 
 Sources: GKE docs, allocate network resources by using GKE managed DRANET (an excerpt, read 2026-11-29); Cluster Toolkit
 1047080, gke-node-pool and the examples gke-a4x and gke-a4x-max-bm; GKE cluster-autoscaler 7d25050 (2026-08-21),
@@ -25,7 +25,7 @@ DEVICE_CLASSES = sorted({row.network_devices.device_class for row in MACHINE_TYP
 
 
 def claim_templates(name: str, flavors: Iterable[Flavor], scope: Scope, namespace: str) -> Iterator[Resource]:
-    """Yield the templates with which a team's pods claim network devices; ``name`` is the component's name."""
+    """Yield the ResourceClaimTemplates for network devices that a team's pods use; ``name`` is the component's name."""
     pools = (pool for flavor in flavors for pool in flavor.pools)
     by_name = {pool.network_devices.template: pool.network_devices for pool in pools if pool.network_devices}
     for template, devices in sorted(by_name.items()):

@@ -1,7 +1,7 @@
 """GKE node pools with and without TPUs or GPUs, and the workload policies that join VMs.
 
-Workload policies join VMs into TPU 7x slices or GB200 NVLink domains, which a placement policy on its own does not do.
-Each region and topology has one policy, which pools of the same topology share. Sources: GKE docs, TPU Ironwood;
+Workload policies join VMs into TPU 7x slices or GB200 NVLink domains, which a placement policy cannot do on its own.
+Each region and topology has one policy, which pools with the same topology share. Sources: GKE docs, TPU Ironwood;
 Cluster Toolkit v1.95.0, resource-policy and examples gke-tpu-7x and gke-a4x (2026-06-25).
 """
 
@@ -62,7 +62,7 @@ UPDATE_TIMEOUT = {"update": "8h"}
 
 @dataclass(frozen=True, kw_only=True)
 class PoolPlace:
-    """The surroundings of a pool: names and addresses, which may be outputs of resources."""
+    """The cluster, networks and accounts that a pool uses. Names and addresses may be outputs of resources."""
 
     scope: Scope
     location: str  # of the cluster
@@ -76,7 +76,7 @@ _DEFAULTS = ("upgrade_settings.blue_green_settings.node_pool_soak_duration",)
 
 
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Resource:
-    """Return one GKE node pool of a pool; each multi-host slice is a separate GKE node pool.
+    """Return one of the GKE node pools for a pool of the stack file; each multi-host slice is a separate one.
 
     The autoscaler gets the minimum and maximum per zone and never the totals, which GKE refuses for slices. A permanent
     slice has the same minimum and maximum. If it were created with a node count, it would be replaced when its minimum
@@ -127,7 +127,7 @@ NETWORK_PROFILE = "auto"  # GKE creates the VPCs and subnets of the further netw
 
 
 def network_config(pool: ExpandedPool, place: PoolPlace) -> NetworkConfig:
-    """Return the networks of a pool's VMs, which have no public addresses."""
+    """Return the network settings of a pool's VMs, which have no public addresses."""
     return {
         "enable_private_nodes": True,
         "additional_node_network_configs": list(place.nics) or None,
@@ -138,8 +138,8 @@ def network_config(pool: ExpandedPool, place: PoolPlace) -> NetworkConfig:
 def placement_policy(pool: ExpandedPool, workload_policy: Any) -> PlacementPolicy | None:
     """Return the placement policy that joins the hosts of one slice or places GPUs close together.
 
-    GKE refuses a topology on one-host slices and sets it itself. A workload policy may be set in addition to either, as
-    Cluster Toolkit does. GKE stores the policy without its type; ``_options`` ignores this difference.
+    GKE refuses a topology on one-host slices and sets it itself. In both cases a workload policy may be set in
+    addition, as Cluster Toolkit does. GKE stores the policy without its type; ``_options`` ignores this difference.
     """
     if not pool.multi_host and not pool.spec.compact and workload_policy is None:
         return None
@@ -198,7 +198,7 @@ IMAGE_CACHE = "CONTAINER_IMAGE_CACHE"
 
 
 def guest_accelerators(spec: NodePoolSpec, machine: MachineType) -> list[Gpu] | None:
-    """Return the GPUs of a VM, their driver, and how pods share them. The machine type implies the TPUs."""
+    """Return the GPUs of a VM, their driver, and how pods share them. TPUs follow from the machine type."""
     if machine.kind != "gpu" or machine.accelerator is None:
         return None
     sharing: Sharing | None = None
@@ -236,8 +236,8 @@ def taints(spec: NodePoolSpec, machine: MachineType) -> list[Taint]:
 def local_ssds(spec: NodePoolSpec, machine: MachineType) -> tuple[EphemeralSsd | None, BlockSsd | None]:
     """Return a VM's local SSDs: ephemeral storage for pods, block devices, or neither.
 
-    SSDs bundled with a machine type are included. If they were left out, GKE would fill them in, and the difference
-    would replace the pool.
+    SSDs that are bundled with a machine type are included. If they were left out, GKE would add them, and the
+    difference would replace the pool.
     """
     count = spec.local_ssd.count or machine.local_ssd.bundled
     if not count:
@@ -259,8 +259,8 @@ RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 def reservation_affinity(spec: NodePoolSpec) -> Affinity:
     """Return the reservation of a pool's VMs: a named one, any if the file allows it, or none.
 
-    Without this field, GKE would use any matching reservation. It refuses that for spot and flex-start, and on-demand
-    VMs would use up a reservation that was made for something else.
+    Without this field, GKE would use any matching reservation. This would make GKE refuse spot and flex-start VMs, and
+    on-demand VMs would use up a reservation that was made for something else.
     """
     if spec.reservation is None:
         return {"consume_reservation_type": "NO_RESERVATION", "key": None, "values": None}
@@ -273,12 +273,15 @@ def reservation_affinity(spec: NodePoolSpec) -> Affinity:
 
 
 def queued_provisioning(spec: NodePoolSpec) -> Queued | None:
-    """Return whether VMs start only through a ProvisioningRequest, which Kueue creates for a whole job."""
+    """Return the setting for queued pools, or None.
+
+    VMs of a queued pool start only through a ProvisioningRequest, which Kueue creates for a whole job.
+    """
     return {"enabled": True} if spec.capacity == "queued-provisioning" else None
 
 
 def best_effort_provisioning(spec: NodePoolSpec) -> BestEffort | None:
-    """Return how many of a pool's initial VMs are enough for its creation to succeed; None if all are needed.
+    """Return how many of a pool's initial VMs must exist for its creation to succeed; None if all are needed.
 
     Source: pulumi-gcp 10.2.0, NodePool. google-beta 93c65b2 of 2026-08-21 did not have it, so it was not tried.
     """
@@ -381,7 +384,7 @@ _POLICY_OPTIONS = Options(delete_before_replace=True)
 def workload_policies(
     scope: Scope, cluster: str, location: str, pools: Iterable[ExpandedPool]
 ) -> Iterator[tuple[str, Resource]]:
-    """Yield the policies that the pools of a cluster need, with their topologies; ``cluster`` is its key."""
+    """Yield the workload policies that a cluster's pools need, each with its topology; ``cluster`` is its key."""
     topologies = dict.fromkeys(pool.policy_topology for pool in pools if pool.policy_topology)
     for topology in topologies:
         name = f"{cluster}-slices-{topology}-policy"
@@ -406,15 +409,15 @@ def management(spec: NodePoolSpec) -> Management:
 
 
 def upgrades_unsaid(spec: NodePoolSpec) -> bool:
-    """Return True if the provider does not support GKE's way of upgrading a pool's VMs and the file sets nothing."""
+    """Return True if the file sets no upgrade settings and the provider does not support GKE's default for the pool."""
     return spec.charged == "flex-start" and not spec.upgrades.says_how
 
 
 def upgrade_settings(spec: NodePoolSpec) -> UpgradeSettings | None:
     """Return how VMs are upgraded. By default a VM is deleted before its successor starts, so no extra quota is needed.
 
-    Flex-start VMs have no settings unless the stack file has some, which a rule then reports. A slice is always
-    recreated as a whole, whatever the settings are.
+    Flex-start VMs have no settings. If the stack file contains some anyway, they are kept, and a rule reports them. A
+    slice is always recreated as a whole, whatever the settings are.
     """
     upgrades = spec.upgrades
     if upgrades_unsaid(spec):

@@ -2,7 +2,7 @@
 
 A user starts a notebook without accelerators, or one on a host of a single-host pool. A notebook with a team's profile
 runs in the team's namespace and queue, with the service account of its jobs and with its data sets. The namespace gives
-permissions to the hub, allows traffic between hub and notebooks, and has room for pods that wait.
+permissions to the hub and allows traffic between hub and notebooks. Its quotas leave room for pods that wait.
 
 Source: jupyterhub/kubespawner 7.1.0 (it watches each namespace in which it has pods) and z2jh 4.4.0 (ports, labels,
 permissions of the hub's account in its own namespace), read 2026-11-22.
@@ -41,7 +41,7 @@ _USER_ID = 1000  # in Jupyter's images, and the chart's default
 
 
 def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> list[Profile]:
-    """Return the profiles of a cluster. The one without accelerators is first and is the default.
+    """Return the notebook profiles of a cluster. The profile without accelerators is first and is the default.
 
     Pools with multi-host slices have no profiles, because a notebook is one pod. These notebooks are in no queue, so
     the machines of their pools are not promised to any team. Stopping idle notebooks frees their accelerators.
@@ -52,7 +52,10 @@ def profiles(cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks) -> l
 def team_profiles(
     cluster_name: str, cluster: ClusterSpec, notebooks: Notebooks, team: str, data_sets: NotebookDataSets
 ) -> list[Profile]:
-    """Return the profiles of a team. ``data_sets`` are those that it reads; a disk is only on VMs in its zone."""
+    """Return the profiles of a team. ``data_sets`` are the data sets that it reads.
+
+    A data set on a disk is mounted only by notebooks on VMs in the disk's zone.
+    """
     offered = _pool_profiles(cluster_name, cluster, notebooks, notebooks.teams[team].pools)
     pools = {f"pool-{pool.name}": pool for pool in cluster_pools(cluster_name, cluster)}
     by_name = flavors(cluster_name, cluster)
@@ -107,7 +110,7 @@ def volumes_beside_home(data_sets: Collection[str]) -> tuple[list[dict[str, Any]
 
 
 def notebook_variables(data_sets: Collection[str]) -> dict[str, str]:
-    """Return the variables with the paths of data sets, as in jobs, and of caches in the home directory."""
+    """Return the environment variables with the paths of data sets, as in jobs, and of caches in the home directory."""
     data_paths = {data_variable(name): _data_path(name) for name in data_sets}
     return {**cache_variables(f"{HOME}/.cache"), **data_paths}
 
@@ -140,7 +143,7 @@ def _pool_profiles(
 
 
 def holds_notebooks(pool: ExpandedPool) -> bool:
-    """Return True if notebooks can run on a pool: its slices are single hosts, and a single pod can scale it up.
+    """Return True if notebooks can run on a pool: its slices have one host, and a single pod can scale it up.
 
     Queued VMs need a ProvisioningRequest, and VMs of a compute class are reserved for its own jobs.
     """
@@ -158,7 +161,10 @@ def _cpu_profile() -> Profile:
 
 
 def _accelerated(pool: ExpandedPool, node_labels: dict[str, str], notebooks: Notebooks) -> Profile:
-    """Return a pool's profile. Its VM may have to be started first, which takes minutes or may lack capacity."""
+    """Return a pool's profile.
+
+    If a VM has to be started first, the user waits for minutes, or longer if there is no capacity.
+    """
     resource = pool.accelerator.resource
     tolerations = [
         {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
@@ -185,7 +191,7 @@ def _accelerated(pool: ExpandedPool, node_labels: dict[str, str], notebooks: Not
 
 
 def _gpu_choices(resource: str, gpus: int) -> dict[str, Any]:
-    """Return the choice between one GPU and all GPUs. One is the default, so that users share a VM."""
+    """Return the profile's option of one GPU or all GPUs of a VM. One is the default, so that users share a VM."""
     choices = {
         f"gpus-{count}": {
             "display_name": f"{count} of {gpus}",
@@ -218,8 +224,8 @@ def notebooks_of(cluster: ClusterSpec, team: str) -> Notebooks | None:
 def network_policy(*, closed: bool) -> dict[str, Any]:
     """Return the spec of a NetworkPolicy that allows traffic between notebooks and the hub with its proxy.
 
-    It allows traffic to the hub only if the namespace is ``closed``. Otherwise such a rule would block all other
-    traffic.
+    Traffic to the hub is allowed only if the namespace is ``closed``. In other namespaces, such a rule would block all
+    other outgoing traffic.
     """
     types = ["Ingress"]
     spec: dict[str, Any] = {
@@ -234,7 +240,10 @@ def network_policy(*, closed: bool) -> dict[str, Any]:
 
 
 def waiting_chips(cluster_name: str, cluster: ClusterSpec, team: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return the chips of each flavor that a team's waiting notebooks may request: one per user, on the largest VM."""
+    """Return the number of chips of each flavor that a team's waiting notebooks may request.
+
+    Each user may have one notebook, which is counted as if it used the largest VM.
+    """
     requested: Counter[str] = Counter()
     notebooks = notebooks_of(cluster, team)
     if notebooks is None:

@@ -1,9 +1,9 @@
 """Operators from Helm charts, and the kinds of jobs that they run in Kueue's queues.
 
-Kueue counts Ray clusters, Ray jobs, TrainJobs and LeaderWorkerSets in the queue that their label names. A
-LeaderWorkerSet is never suspended: its pods are gated. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs;
-charts and controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0,
-2026-11-22. Their controllers were run against an API server; no chart was installed.
+Kueue counts Ray clusters, Ray jobs, TrainJobs and LeaderWorkerSets in the queue that their label names. Kueue never
+suspends a LeaderWorkerSet but gates its pods. Source: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs; charts and
+controllers of ray-project/kuberay v1.7.0, kubeflow/trainer v2.3.0 and kubernetes-sigs/lws v0.10.0, 2026-11-22. Their
+controllers were run against an API server; no chart was installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from training_platform.resources.admission import OperatorJob, templates_in
 
 
 class OperatorChart(NamedTuple):
-    """The values of an operator's chart, the kinds of jobs that it runs, and the pods and port that it connects to."""
+    """An operator's chart values, the kinds of jobs that it runs, and the pods and the port that it connects to."""
 
     values: dict[str, Any]
     kinds: tuple[OperatorJob, ...]
@@ -58,7 +58,10 @@ def _has_patched(job: str, condition: str) -> str:
 
 
 def _ray_refuses(cluster: str) -> dict[str, str]:
-    """Return the refused parts of a Ray cluster's spec, which would exceed members' roles; ``cluster`` is its CEL."""
+    """Return CEL conditions that refuse parts of a Ray cluster's spec, keyed by message.
+
+    These parts would give members more than their roles allow. ``cluster`` is the CEL expression for the spec.
+    """
     return {
         # KubeRay gives the head's account the right to patch pods, which takes Kueue's gate away, and images with it.
         "Ray cannot scale its cluster here: its head would get rights to change pods": (
@@ -174,5 +177,5 @@ def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
 
 
 def object_limits(spec: ClusterSpec) -> dict[str, str]:
-    """Return the limits in a team's ResourceQuota for the kinds of objects that a cluster's operators manage."""
+    """Return limits for a team's ResourceQuota: how many objects of each kind that a cluster's operators manage."""
     return {f"count/{kind.resource}.{kind.group}": str(_MOST_OBJECTS) for kind in job_kinds(spec)}

@@ -1,4 +1,4 @@
-"""The process that plans stacks with the organisation's own code. ``own_worker`` starts it and requests plans."""
+"""The process that plans stacks with the organisation's own code. ``own_worker`` starts it and requests the plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from training_platform.resources.transfer import document_of_plan
 
 
 def _main(root: Path) -> None:
-    """Answer requests until the last one. The output of the organisation's code goes to standard error."""
+    """Respond to each request until the requests end. Output of the organisation's code goes to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: SimpleQueue[bytes] = SimpleQueue()

@@ -1,4 +1,4 @@
-"""The process that plans stacks with the organisation's own code, isolated so that its errors cannot change a verdict.
+"""A process that plans stacks with the organisation's own code, so that errors in this code cannot change the findings.
 
 ``own_resources.py`` may end its process, never return, change what it imports, or start a thread that never ends. The
 process that runs the rules requests plans in JSON from this process, waits a limited time, and ends it. This protects
@@ -25,15 +25,15 @@ from training_platform.resources.transfer import plan_of_document
 
 _PROCESS = "training_platform.resources.own_process"
 _SECONDS = 20
-"""The time limit for one plan in seconds. A plan of 1,000 node pools needs a tenth of it."""
+"""The time limit for one plan in seconds. A plan of 1,000 node pools needs a tenth of this time."""
 _BYTES = 64 * 2**20
 """The maximum size of a plan as JSON, in bytes."""
 _WORKERS = 4
-"""The maximum number of processes: one for a repository, another for the base of a comparison."""
+"""The maximum number of processes. Each is for one repository; a comparison needs one for its base, too."""
 
 
 class _WorkerKey(NamedTuple):
-    """What a process was started for: a repository, its own code, and whether error texts are shown."""
+    """What identifies a process: a repository, the content of its own code, and whether error texts are shown."""
 
     root: Path
     program: bytes
@@ -117,7 +117,7 @@ class _Worker:
         return answer
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process, even in the middle of a plan."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -126,7 +126,7 @@ class _Worker:
 
 
 def _read_answers(stream: IO[bytes], answers: SimpleQueue[bytes]) -> None:
-    """Put each line into the queue, only its beginning if it is too long, and an empty line when the process ends."""
+    """Put each line into the queue, and an empty line when the process ends. Lines that are too long are cut."""
     line = b"\n"
     while line.endswith(b"\n"):
         line = stream.readline(_BYTES + 1)

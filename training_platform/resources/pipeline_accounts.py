@@ -1,9 +1,9 @@
 """Service accounts of pipelines, and who may act as each of them.
 
 One account deploys an environment, one previews pull requests, and one runs at night. A CI service signs a token for
-each job. Google Cloud accepts the tokens of one repository and derives from their claims which account the job may act
-as. Claims are compared individually. The token's subject is never used, because its text changes with the settings of a
-repository.
+each job. Google Cloud accepts the tokens of one repository and derives from their claims as which account the job may
+act. Claims are compared individually. The token's subject is never used, because its text changes with the settings of
+a repository.
 """
 
 from __future__ import annotations
@@ -66,11 +66,10 @@ class Federation:
     """How Google Cloud evaluates the tokens of a CI service.
 
     - ``condition`` refuses tokens of other repositories.
-    - ``account`` is an expression over the claims. Its value is ``PREVIEW``, ``NIGHTLY`` or
-      ``deployer(environment)``.
-    - ``subject`` is shown in audit logs. Google Cloud limits it to 127 bytes.
+    - ``account`` maps the claims to an account. Its value is ``PREVIEW``, ``NIGHTLY`` or ``deployer(environment)``.
+    - ``subject`` maps the claims to the name shown in audit logs. Google Cloud limits it to 127 bytes.
 
-    All of them are in the Common Expression Language.
+    All of them are expressions in the Common Expression Language.
     """
 
     provider: str
@@ -81,11 +80,11 @@ class Federation:
 
 
 def github(repository_id: str, branch: str = "main") -> Federation:
-    """Return the federation of GitHub Actions. ``repository_id`` does not change when a repository is renamed.
+    """Return the federation for GitHub Actions. ``repository_id`` does not change when a repository is renamed.
 
-    Only a job that names a GitHub environment has the claim ``environment``, and it waits for the environment's
-    reviewers. A pull request's workflow can name any environment, so the claim is accepted only on the branch. Source:
-    GitHub docs, OpenID Connect reference, read 2026-11-24.
+    The claim ``environment`` is only in tokens of jobs that name a GitHub environment. Such a job waits for the
+    environment's reviewers. A pull request's workflow can name any environment, so the claim is accepted only on the
+    branch. Source: GitHub docs, OpenID Connect reference, read 2026-11-24.
     """
     account = (
         f"assertion.ref != 'refs/heads/{branch}' ? '{PREVIEW}' : "
@@ -101,7 +100,7 @@ def github(repository_id: str, branch: str = "main") -> Federation:
 
 
 def gitlab(project_id: str, issuer: str = "https://gitlab.com", branch: str = "main") -> Federation:
-    """Return the federation of GitLab CI.
+    """Return the federation for GitLab CI.
 
     An environment without protection has no approvers, so a job that deploys to it is treated as a preview. The ref of
     a merge request's pipeline is the source branch, which in a fork may have the name of the main branch. Source:
@@ -128,7 +127,7 @@ def deployer(environment: str) -> str:
 
 
 def pipeline_account_id(account: str) -> str:
-    """Return the id of a service account for a value of ``Federation.account``."""
+    """Return the id of the service account that belongs to a value of ``Federation.account``."""
     return account_id(account.lower().replace("_", "-").replace(".", "-"))
 
 
@@ -156,7 +155,7 @@ def setup_script(project: str, workspace: Workspace, federation: Federation | No
 
 
 def _submitters(workspace: Workspace, project: str) -> list[str]:
-    """Return the ids of the accounts in ``project`` that stack files name as submitters to Vertex AI."""
+    """Return the ids of the accounts in ``project`` that stack files allow to submit jobs to Vertex AI."""
     members = {member for _, environment in workspace.environments() for member in environment.vertex_submitters}
     matches = (re.fullmatch(rf"serviceAccount:([^@]+)@{project}\.iam\.gserviceaccount\.com", name) for name in members)
     return sorted(match[1] for match in matches if match)
@@ -164,7 +163,7 @@ def _submitters(workspace: Workspace, project: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class PulumiState:
-    """The location of Pulumi's state, and who may act as deployers: a bucket, a Cloud KMS key, IAM members."""
+    """The bucket of Pulumi's state, the Cloud KMS key of its secrets, and the IAM members that may act as deployers."""
 
     bucket: str | None = None
     key: str | None = None
@@ -175,9 +174,9 @@ class PulumiState:
 class ProjectRights:
     """The permissions that a deployment requires in one project.
 
-    - ``permissions`` are required by resources.
+    - ``permissions`` are the permissions to manage the resources of the plans.
     - ``granted`` are the roles that the plans grant in the project.
-    - ``accounts`` maps the ids of accounts that resources run as to their display names.
+    - ``accounts`` contains the accounts that resources run as: it maps their ids to their display names.
     - ``unknown`` are types of an organisation's own resources for which ``resource_types.yaml`` has no
       permissions.
     """
@@ -193,7 +192,7 @@ class ProjectRights:
 class EnvironmentRights:
     """The permissions to deploy an environment and its teams, keyed by project; ``budgets`` are the billing accounts.
 
-    ``mirrors`` are the projects with a mirror of charts in Artifact Registry, from which every preview pulls.
+    ``mirrors`` are the projects that have a mirror of charts in Artifact Registry. Every preview pulls from them.
     """
 
     environment: str
@@ -213,7 +212,7 @@ class EnvironmentRights:
 
 
 def environment_rights(environment: str, workspace: Workspace) -> EnvironmentRights:
-    """Return what the plans of an environment and its teams require. A rejected stack requires nothing."""
+    """Return the permissions that the plans of an environment and its teams require. A rejected stack requires none."""
     projects: dict[str, ProjectRights] = {}
     budgets: set[str] = set()
     mirrors: set[str] = set()
@@ -248,7 +247,7 @@ def _add(resource: Resource, rights: ProjectRights) -> None:
 
 
 def _project(resource: Resource, home: str) -> str:
-    """Return the project in a resource's inputs or in the name of its KMS key, otherwise ``home``, the stack's."""
+    """Return the project in a resource's inputs or in its KMS key's name, otherwise ``home``, the stack's project."""
     inputs = resource.inputs
     if isinstance(inputs.get("project"), str):
         return str(inputs["project"])
@@ -308,11 +307,11 @@ def limited_admin(project: str, email: str, granted: Collection[str]) -> Iterato
 
 
 def reader_commands(environments: Iterable[EnvironmentRights], project: str) -> Iterator[str]:
-    """Yield commands for the accounts that only read.
+    """Yield commands that give permissions to the accounts that only read.
 
     The nightly account reads all resources of the plans, and the data from which quota, idle machines and chip-hours
-    are calculated. A preview reads from Google Cloud only existing resources that the stacks refer to, and from
-    clusters only changed objects.
+    are calculated. From Google Cloud, a preview reads only existing resources that the stacks refer to. From clusters,
+    it reads only objects that are changed.
     """
     readable: dict[str, set[str]] = {}
     clusters: dict[str, bool] = {}
@@ -357,7 +356,7 @@ def state_commands(state: PulumiState, project: str, accounts: Iterable[str]) ->
 
 
 def role_commands(project: str, role_id: str, title: str, permissions: Iterable[str]) -> Iterator[str]:
-    """Yield commands that create a custom role in a project, or change it to these permissions."""
+    """Yield commands that create a custom role with these permissions in a project, or update an existing one."""
     yield f"verb=create; ! exists iam roles describe {role_id} --project={project} || verb=update"
     yield (
         f'gcloud iam roles $verb {role_id} --project={project} --title="{title}" --stage=GA '
@@ -410,5 +409,5 @@ def federation_commands(project: str, federation: Federation, ids: Mapping[str, 
 
 
 def account_email(account: str, project: str) -> str:
-    """Return the e-mail address of an account for a value of ``Federation.account``."""
+    """Return the e-mail address of the account that belongs to a value of ``Federation.account``."""
     return f"{pipeline_account_id(account)}@{project}.iam.gserviceaccount.com"

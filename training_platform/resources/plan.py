@@ -1,4 +1,4 @@
-"""The plan of a stack: components, their resources, and references for values that are known only after deployment.
+"""The plan of a stack: components, their resources, and references to values that are known only after deployment.
 
 Pure functions create it, ``training_platform/modules`` registers it with Pulumi, and all rules and checks read it. A
 resource is identified by its type and name.
@@ -20,9 +20,9 @@ from training_platform.resources.spelling import wire_inputs
 from training_platform.resources.stack_resource import UNKNOWN, ResourceKey, StackResource
 
 OWN_RESOURCES = "own_resources.py"
-"""The file of an organisation's own resources."""
+"""The file in which an organisation adds its own resources."""
 IN_OWN_RESOURCES: ContextVar[bool] = ContextVar("IN_OWN_RESOURCES", default=False)
-"""Whether the organisation's own code is running. Each resource that it adds keeps the line that adds it."""
+"""Whether the organisation's own code is running. Each resource that it adds records the line of code that added it."""
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
 
 
@@ -30,16 +30,16 @@ _PACKAGES = ("gcp:", "kubernetes:", "pulumi:")  # how the types of a stack's res
 
 
 def own_anchor(stack: str, line: int) -> Anchor:
-    """Return a line of the organisation's own code as the place of a finding about a stack."""
+    """Return the position of a finding about a stack, as a line of the organisation's own code."""
     return Anchor(stack=stack, file=OWN_RESOURCES, position=Position(line, 1))
 
 
 class PlanError(UserError):
-    """A plan that cannot be registered: a repeated name, a circle of dependencies, or an API that is not enabled.
+    """A plan that cannot be registered: a repeated name, a cycle of dependencies, or an API that is not enabled.
 
     ``path`` is the field of the stack file that causes it, empty if the program does. ``line`` is the line of the
-    organisation's own code that causes it, otherwise None. In that case ``reason`` is the message without file, line
-    and stack.
+    organisation's own code that causes it, otherwise None. If there is a line, ``reason`` is the message without file,
+    line and stack.
     """
 
     def __init__(self, message: str, path: Path = (), *, line: int | None = None, reason: str = "") -> None:
@@ -53,7 +53,7 @@ class PlanError(UserError):
 class Options:
     """Options of a resource, with the names of Pulumi's resource options.
 
-    ``delete_before_replace`` has three values: an explicit False would override the provider's own decision.
+    ``delete_before_replace`` may also be None, because an explicit False would override the provider's own decision.
     ``import_`` is the id of an existing resource that becomes this one. ``timeouts`` apply to create, update and
     delete.
     """
@@ -70,7 +70,7 @@ class Options:
 
     @cached_property
     def planned(self) -> dict[str, Any]:
-        """The options that are set, in the form for ``StackResource``."""
+        """The options that are set, as ``StackResource`` stores them."""
         every = {
             "protect": self.protect,
             "retainOnDelete": self.retain_on_delete,
@@ -90,7 +90,7 @@ PLAIN = Options()
 
 @dataclass(frozen=True, kw_only=True)
 class Alias:
-    """The identity of a resource or component in an earlier plan, so that it does not count as new.
+    """The former identity of a resource or component, so that Pulumi does not treat it as new.
 
     Fields that are left out have not changed. ``parents`` are the types of the components that contained it, the
     outermost first. An alias of a component applies to everything below it. If a component is removed, each of its
@@ -106,10 +106,10 @@ class Alias:
 class Resource:
     """A resource of a plan.
 
-    - ``inputs`` use the provider's Python names, and None is left out. For a Kubernetes object they are its
-      manifest.
-    - ``after`` is what it waits for in addition to the resources that its inputs refer to.
-    - ``own_provider`` is its provider if that differs from its component's.
+    - ``inputs`` have the provider's Python names, and inputs that are None are left out. The inputs of a Kubernetes
+      object are its manifest.
+    - ``after`` contains what the resource waits for in addition to the resources that its inputs refer to.
+    - ``own_provider`` is its provider if that differs from its component's provider.
     - ``read_id`` is the id of an existing resource that is only read.
     - ``own_line`` is the line of the organisation's own code that adds it, None for our resources.
     """
@@ -132,7 +132,7 @@ class Resource:
 
     @property
     def provider(self) -> Resource | None:
-        """The provider with which it is registered; None for a default provider."""
+        """The provider with which the resource is registered; None for a default provider."""
         if self.own_provider is not None or not self.type.startswith("kubernetes:"):
             return self.own_provider
         component = self.parent
@@ -141,7 +141,7 @@ class Resource:
         return component.provider if component else None
 
     def output(self, *path: str) -> Any:
-        """Return a reference to an output, by the provider's Python name. Any input accepts it."""
+        """Return a reference to an output, by its Python name in the provider. It can be used as any input."""
         return Reference(self, path)
 
 
@@ -154,7 +154,7 @@ class Reference:
 
     @property
     def preview(self) -> Any:
-        """The value that is known in a preview: an input of the same name, otherwise ``UNKNOWN``.
+        """The value that a preview knows: the input of the same name, otherwise ``UNKNOWN``.
 
         Nothing is known about objects whose cluster is not deployed yet, because their provider cannot be queried.
         """
@@ -178,7 +178,7 @@ class Computed:
 
     @property
     def preview(self) -> Any:
-        """The value that is known in a preview."""
+        """The value that a preview knows."""
         arguments = [preview(argument) for argument in self.arguments]
         return self.function(*arguments) if _is_known(arguments) else UNKNOWN
 
@@ -198,12 +198,12 @@ def _is_deferred(value: Any) -> bool:
 
 
 def text(template: str, *values: Any) -> Any:
-    """Return a template in which values replace ``{}``."""
+    """Return the text of a template in which each ``{}`` is replaced by a value."""
     return compute(str.format, template, *values)
 
 
 def once(value: Any, *awaited: Any) -> Any:
-    """Return a value that is known only once the ``awaited`` values are. A resource that uses it waits for them."""
+    """Return a value that is known only once the ``awaited`` values are known. Resources that use it wait for them."""
     return compute(first, value, *awaited)
 
 
@@ -218,7 +218,7 @@ class Component:
     - ``after`` is what it waits for; its children wait for the same.
     - ``provider`` is the provider of Kubernetes objects in it.
     - ``aliases`` are its identities in earlier plans.
-    - ``outputs`` are the values that others read, with Python names.
+    - ``outputs`` are the values that others read, keyed by Python name.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class Component:
 
 
 def _refuse_circles(value: Any, resource: str, above: tuple[int, ...] = ()) -> None:
-    """Raise PlanError if inputs from the organisation's own code contain themselves. Walking them would never end."""
+    """Raise PlanError if an input from the organisation's own code contains itself. Traversing it would never end."""
     if not isinstance(value, Mapping | list | tuple):
         return
     if id(value) in above:
@@ -301,9 +301,9 @@ class Plan(Component):
         super().__init__("pulumi:pulumi:Stack", stack)
 
     def check(self) -> None:
-        """Raise PlanError if two resources have the same type and name, or if dependencies cannot be met.
+        """Raise PlanError if two resources have the same type and name, or if a dependency cannot be satisfied.
 
-        A dependency cannot be met if it is not in the plan, or if it depends on the resource itself.
+        This is the case for a dependency that is not in the plan, or that depends on the resource itself.
         """
         counts = Counter(node.key for node in self.nodes())
         repeated = [f"{name} ({kind})" for (kind, name), count in counts.items() if count > 1]
@@ -328,7 +328,7 @@ class Plan(Component):
     def check_providers(self) -> None:
         """Raise PlanError for a resource of an unsupported provider, and for a Kubernetes object without a provider.
 
-        For the latter, Pulumi would use the caller's own cluster.
+        Without a provider, Pulumi would create the object in the cluster of the caller's kubeconfig.
         """
         resources = list(self.resources())
         for resource in resources:
@@ -410,7 +410,10 @@ def referenced(value: Any) -> Iterator[Resource]:
 
 
 def awaited(node: Node) -> Iterator[Resource]:
-    """Yield the resources that a node waits for: it refers to them, or ``after`` names or contains them."""
+    """Yield the resources that a node waits for.
+
+    These are the resources that it refers to, and those that ``after`` contains, directly or within a component.
+    """
     yield from _awaited_explicitly(node)
     if isinstance(node, Resource):
         yield from referenced(node.inputs)
@@ -452,7 +455,7 @@ def _planned(node: Node, plan: Plan) -> StackResource:
 
 
 def _sources(resource: Resource) -> dict[str, tuple[ResourceKey, ...]]:
-    """Return the resources whose outputs each input contains, keyed by the name that is sent to the provider."""
+    """Return the resources whose outputs each input contains, keyed by the input's name as sent to the provider."""
     sources = {}
     for name, value in resource.inputs.items():
         keys = tuple(sorted({origin.key for origin in referenced(value)}))
@@ -491,9 +494,9 @@ def _needs(root: Component) -> dict[Node, list[Node]]:
 
 
 def _sorted(needs: Mapping[Node, Iterable[Node]]) -> list[Node]:
-    """Return nodes in the order of their needs, otherwise in the given order. This is not recursive.
+    """Sort nodes so that each one comes after the nodes that it needs, and otherwise keep the given order.
 
-    Chains of dependencies may be longer than Python's stack.
+    This is not recursive, because chains of dependencies may be longer than Python's stack.
     """
     done: dict[Node, None] = {}
     for start in needs:

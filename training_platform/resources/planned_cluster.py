@@ -1,4 +1,4 @@
-"""A cluster in the plan of an environment or a team. The components of its objects have the cluster's provider."""
+"""A cluster in the plan of an environment or a team. All components with its objects use the cluster's provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from training_platform.resources.scope import Scope
 class PlannedCluster:
     """A cluster of an environment in a stack's plan; ``key`` is its key in the environment's file.
 
-    ``component`` contains everything that the stack has in the cluster, or is the plan itself. ``provider`` is the
+    ``component`` contains everything that the stack has in the cluster. It may be the plan itself. ``provider`` is the
     provider of its objects.
     """
 

@@ -1,7 +1,7 @@
 """The admission policies for teams' pods: on which nodes they run, and what they can access on a node.
 
-Pods must meet Pod Security's baseline, except for what GPUDirect needs if a team has it. Pod Security has no exceptions
-for individual paths, so a namespace with GPUDirect cannot enforce baseline.
+Pods must meet the baseline of the Pod Security Standards, except for what GPUDirect needs if a team has it. Pod
+Security has no exceptions for individual paths, so a namespace with GPUDirect cannot enforce baseline.
 
 Sources: Kubernetes docs, Pod Security Standards, baseline, read 2026-11, each policy tried on API server 1.36.3.
 """
@@ -31,7 +31,7 @@ HOST_NETWORK = "host-network"
 # What the namespace of a team has whose pods need a filter of system calls.
 CONFINED_LABEL = f"{MANAGED_BY}/confined"
 CONFINED = {"seccompProfile": {"type": "RuntimeDefault"}, "allowPrivilegeEscalation": False}
-"""The security context of a container that a confined namespace admits. GKE sets it for all Autopilot pods."""
+"""The security context that containers need in a confined namespace. GKE sets it for all Autopilot pods."""
 # Holds a pod back until Kueue has counted it and removes the gate; members of teams may not change pods.
 POD_GATE = "kueue.x-k8s.io/admission"
 # A ClusterPodMonitoring selects pods by labels in all namespaces, and its collector sends them the controller's token.
@@ -68,7 +68,7 @@ _CONTAINERS = " + ".join(f"object.spec.?{name}.orValue([])" for name in _LISTS)
 
 
 def accelerator_pods(bounds: Bounds) -> Policy:
-    """Return the policy on the placement of pods, mainly of those that request chips, on priority and grace period.
+    """Return the policy on placement, priority and grace period of pods, mainly of pods that request chips.
 
     A cluster may give every pod a default priority class, so the priority value is checked and not the name.
     """
@@ -102,7 +102,7 @@ _ASKS = (
 def _placement(other_namespaces: str = "false") -> dict[str, str]:
     """Return the validations on the placement of a pod.
 
-    A pod affinity term ``t`` may name other namespaces if ``other_namespaces``, a CEL expression, is true.
+    ``other_namespaces`` is a CEL expression that says whether a pod affinity term ``t`` may name other namespaces.
     """
     terms = (
         "(a.?requiredDuringSchedulingIgnoredDuringExecution.orValue([]) + "
@@ -138,7 +138,7 @@ _IS_JOBSETS_TERM = (
 
 
 def _on_exclusive_nodes(nodes: Sequence[ExclusiveNodes]) -> str:
-    """Return CEL that is true if a term ``t`` keeps other jobs away only from nodes reserved for one job.
+    """Return CEL that is true if a pod anti-affinity term ``t`` applies only to nodes that JobSet reserves for one job.
 
     Such nodes are a whole slice or VM.
     """
@@ -152,12 +152,15 @@ def _on_exclusive_nodes(nodes: Sequence[ExclusiveNodes]) -> str:
 
 
 def allowed(exception: str) -> str:
-    """Return CEL that is true if the namespace has an exception from baseline, such as ``host-network``."""
+    """Return CEL that is true if the namespace has an exception from the baseline, such as ``host-network``."""
     return f"{literal(ALLOW_LABEL + exception.lower())} in namespaceObject.metadata.labels"
 
 
 def pod_volumes() -> Policy:
-    """Return the policy on volumes and accounts: no volume that names its own server, and only the team's account."""
+    """Return the policy on volumes and service accounts of pods.
+
+    It forbids volumes that name their own server, and service accounts other than the team's.
+    """
     return Policy(
         name="training-platform-pod-volumes",
         rules=_POD,
@@ -178,7 +181,7 @@ def pod_volumes() -> Policy:
 
 
 def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
-    """Return the policy on the sources of images: only the prefixes in ``sources``, and the daemons' own images."""
+    """Return the policy on the sources of images: only prefixes in ``sources`` and the daemons' images are allowed."""
     daemon_images = [daemon["image"] for kind in GPU_DIRECT_KINDS for daemon in access(kind, images).daemons]
 
     def is_allowed(image: str) -> str:
@@ -198,7 +201,7 @@ def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
 
 
 def pod_baseline(images: Mapping[str, str]) -> Policy:
-    """Return the policy that repeats baseline; ``images`` are the images of daemons, keyed by catalogue name."""
+    """Return the policy that enforces Pod Security's baseline; ``images`` are the daemons' images by catalogue name."""
     accesses = {kind: access(kind, images) for kind in GPU_DIRECT_KINDS}
     host_paths = []
     for kind, node_access in accesses.items():
@@ -262,7 +265,7 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
 # about cost if the volumes are folders of the node (seen on 1.36.3, 2026-11-28).
 MOST_PAIRS = 80_000
 _IS_PATCH = "!object.spec.containers.exists(c, has(c.image))"
-"""CEL that is true if a template is a patch, which does not show the requests of its runtime's containers."""
+"""CEL that is true if a pod template is only a patch. A patch does not show what its runtime's containers request."""
 
 _IN_TEMPLATES = {
     "object.spec.containers": "t.?spec.?containers.orValue([])",
@@ -276,10 +279,11 @@ Parts of a template may be missing.
 
 
 def template_baseline(images: Mapping[str, str], sources: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
-    """Return CEL variables, and conditions on a template ``t`` keyed by message: jobs must not request refused pods.
+    """Return CEL variables, and conditions on a job's pod template ``t``, keyed by message.
 
-    Without these conditions only the pods of a job would be refused, when the job already holds its quota. Devices of
-    the node are checked only on pods, because Kueue adds the labels of their nodes when it admits a job.
+    They refuse a job whose pods would be refused. Without them, only the pods would be refused, when the job already
+    holds its quota. Devices of the node are checked only on pods, because Kueue adds the labels of their nodes when it
+    admits a job.
     """
     baseline = pod_baseline(images)
     variables = {**(baseline.variables or {}), "asks": f"({_IS_PATCH} || {_ASKS})"}
@@ -310,7 +314,7 @@ def _on_template(cel: str, parts: Mapping[str, str]) -> str:
 
 
 def daemon_exec(images: Mapping[str, str]) -> Policy:
-    """Return the policy on commands in running pods: none in a daemon, because it can access its node's kernel.
+    """Return the policy on running commands in pods. It forbids them in daemons, which can access their node's kernel.
 
     If a pod has only one container, the API server fills in its name after admission. A request therefore has to name a
     container, as kubectl does. Source: kubernetes v1.36.3, pkg/registry/core/pod/strategy.go, validateContainer, read
@@ -329,7 +333,7 @@ def daemon_exec(images: Mapping[str, str]) -> Policy:
 
 
 def _any_daemon(accesses: Mapping[str, NodeAccess]) -> str:
-    """Return CEL that is true if a container ``c`` is exactly a rendered daemon that its namespace may have."""
+    """Return CEL that is true if a container ``c`` equals a daemon that we render and that its namespace may have."""
     return " || ".join(
         f"({allowed(kind)} && {_is_daemon(daemon, node_access.volumes)})"
         for kind, node_access in accesses.items()
@@ -338,7 +342,11 @@ def _any_daemon(accesses: Mapping[str, NodeAccess]) -> str:
 
 
 def _is_daemon(daemon: Mapping[str, Any], volumes: tuple[dict[str, Any], ...]) -> str:
-    """Return CEL that compares everything that could change a container's program: code, files and neighbours."""
+    """Return CEL that compares a container with a daemon.
+
+    It compares everything that could change the daemon's program: its command and image, its files, and other
+    containers.
+    """
     env = [[variable["name"], variable["value"]] for variable in daemon["env"]]
     mounts = [[mount["name"], mount["mountPath"]] for mount in daemon["volumeMounts"]]
     index = "JOB_COMPLETION_INDEX"  # Kubernetes gives it to every container of an indexed Job
@@ -372,14 +380,14 @@ def _has_volume(volume: Mapping[str, Any]) -> str:
 
 
 def _same_source(volume: Mapping[str, Any]) -> str:
-    """Return CEL that is true if a volume ``v`` has the same folder or the same type as a daemon's volume."""
+    """Return CEL that is true if a volume ``v`` has the same folder, or the same type, as a volume of a daemon."""
     if "hostPath" in volume:
         return f"has(v.hostPath) && v.hostPath.path == {literal(volume['hostPath']['path'])}"
     return "has(v.emptyDir)"
 
 
 def _devices(accesses: Mapping[str, NodeAccess]) -> str:
-    """Return CEL that is true if annotations request only the rendered devices; any other would be injected as well.
+    """Return CEL that is true if annotations request only devices that we render. Others would be injected as well.
 
     They may do so only for the daemon's own image, and only on certain nodes. The nodes must have GPUs with that kind
     of GPUDirect, or belong to a compute class, whose pools may have different GPUs.
@@ -403,7 +411,7 @@ def _devices(accesses: Mapping[str, NodeAccess]) -> str:
 
 
 def _gpus(kind: str) -> list[str]:
-    """Return the GPUs of machines with a kind of GPUDirect, as the values of GKE's node label."""
+    """Return the GPU models of machines with a kind of GPUDirect, as values of GKE's node label."""
     labels = {
         machine.accelerator.gke_label
         for machine in MACHINE_TYPES.values()
@@ -413,7 +421,7 @@ def _gpus(kind: str) -> list[str]:
 
 
 def _profiles() -> dict[str, str]:
-    """Return baseline's validations on the kernel's profiles: none may be weaker than the container runtime's."""
+    """Return the baseline's validations on security profiles. None may be weaker than the runtime's default."""
     contexts = (
         "([object.spec.?securityContext.orValue({})] + variables.containers.map(c, c.?securityContext.orValue({})))"
     )

@@ -70,7 +70,7 @@ AGENT_ROLES: Mapping[str, tuple[str, ...]] = {
     "lustre.googleapis.com": (),
     "notebooks.googleapis.com": ("roles/notebooks.serviceAgent",),
 }
-"""Roles in the project, keyed by API. A network of another project also needs HOST_ROLES."""
+"""The roles of service agents in the project, keyed by API. A network of another project also needs HOST_ROLES."""
 
 HOST_ROLES: Mapping[str, tuple[str, ...]] = {
     "service-{}@container-engine-robot.iam.gserviceaccount.com": (
@@ -81,7 +81,7 @@ HOST_ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """Roles in the host project of a Shared VPC, keyed by the accounts that need them.
 
-The accounts belong to a service project with clusters; their addresses contain its number. Source:
+The accounts belong to a service project with clusters; their addresses contain this project's number. Source:
 GoogleCloudPlatform/cloud-foundation-fabric, modules/project/sharedvpc-agent-iam.yaml, read 2026-11-22.
 """
 
@@ -111,16 +111,16 @@ KEY_AGENTS: Mapping[str, tuple[str, ...]] = {
 """The accounts that use a key for an API's resources: ``service-{project number}@{name}.iam.gserviceaccount.com``.
 
 Source: IAM docs, service agents, with the CMEK pages of Filestore and Artifact Registry, read 2026-11-22. It is assumed
-that the accounts of Compute Engine and Cloud Storage exist without a request (unverified), see docs/security.md.
+that the accounts of Compute Engine and Cloud Storage exist without being requested (unverified), see docs/security.md.
 """
 
 
 class ProjectApis:
     """The APIs of a stack's project and their service agents. Every other resource of the plan waits for both.
 
-    Two stacks that share a project may both enable an API: it stays enabled. Google grants the agents' roles when an
-    API is enabled. The plan also contains them, for projects where somebody removed them. It is assumed that
-    generateServiceIdentity returns an account for each of these APIs (unverified).
+    Two stacks that share a project may both enable an API, because it is never disabled. Google grants the agents'
+    roles when an API is enabled. The plan also contains them, for projects where somebody removed them. It is assumed
+    that generateServiceIdentity returns an account for each of these APIs (unverified).
     """
 
     def __init__(
@@ -161,8 +161,8 @@ class ProjectApis:
     def make_resources_wait(self) -> None:
         """Make every resource of the plan wait for its API and for the roles of the API's agent. Raises PlanError.
 
-        The agents themselves wait only for their APIs. A resource whose type has no known API must already wait for a
-        service.
+        The agents themselves wait only for their APIs. If the API of a resource's type is not known, the resource must
+        already wait for some API.
         """
         missing = []
         enabled = set(self.services.values())
@@ -236,7 +236,7 @@ def _agent_roles(
 
 
 def kept_role(name: str, project: str, role: str, member: Any) -> Resource:
-    """Return a role that is kept on destroy, because other stacks' resources in the project depend on it."""
+    """Return a grant that is kept on destroy, because other stacks' resources in the project depend on it."""
     return gcp.iam_member(name, Options(retain_on_delete=True), project=project, role=role, member=member)
 
 
@@ -253,9 +253,9 @@ def _host_roles(into: Component, project: str, member: Any) -> list[Resource]:
 
 
 def _key_users(into: Component, scope: Scope, api: str, members: Mapping[str, Any]) -> list[Resource]:
-    """Allow the accounts of an API to use the keys.
+    """Allow the accounts of an API to use the environment's keys.
 
-    All these accounts contain the project's number, which is taken from any agent's address.
+    All these accounts contain the project's number, which is taken from the address of any agent.
     """
     number = compute(project_number, next(iter(members.values())))
     added = []
@@ -278,7 +278,7 @@ def project_number(member: str) -> str:
 def quota_requests(into: Component, scope: Scope, requests: Mapping[str, QuotaRequest]) -> None:
     """Add quota preferences of the environment's project, one for each request in the stack file.
 
-    Google decides on them later, so nothing waits for them. A preference cannot be deleted, and the API has only one
+    Google decides on them later, so nothing waits for them. A preference cannot be deleted, and the API allows only one
     for each quota and its dimensions. A preference that somebody created by hand must be imported.
     """
     options = Options(

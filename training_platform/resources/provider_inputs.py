@@ -1,4 +1,4 @@
-"""Inputs of a resource that a stack file passes through unchanged, in ``provider_inputs``."""
+"""Inputs under ``provider_inputs`` in a stack file, which are passed to a resource unchanged."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def add_provider_inputs(
 ) -> None:
     """Add a stack file's raw inputs to a resource; ``section`` is the path of its section.
 
-    Entries of a list are merged by position. Raises PlanError for inputs that the platform plans, even if it leaves
-    them out of this resource (None), because readers of the stack file would still rely on its fields.
+    Entries of a list are merged by position. Raises PlanError for inputs that the platform sets itself. This includes
+    inputs that it leaves out of this resource (None), because readers of the stack file would still rely on its fields.
 
     - ``defaults`` are planned inputs that have no field in the stack file. They may be replaced.
     - ``taken_over`` are inputs that have become fields (``Section.TAKEN_OVER``). They are used unless the stack
@@ -44,7 +44,7 @@ def add_provider_inputs(
 
 @dataclass
 class _Addition:
-    """Adds inputs to planned inputs. ``refused`` contains the reasons, keyed by path below the inputs.
+    """Adds inputs to planned inputs. ``refused`` contains the reasons for refused inputs, keyed by their path.
 
     ``maps`` are the inputs whose keys the user chooses. They are planned as a whole.
     """
@@ -55,7 +55,7 @@ class _Addition:
     refused: dict[Path, str] = field(default_factory=dict)
 
     def block(self, planned: Mapping[str, Any], raw_inputs: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """Return a planned block to which the raw inputs are added."""
+        """Return a planned block with the raw inputs added to it."""
         both = dict(planned)
         for name, value in raw_inputs.items():
             place = (*path, name)
@@ -85,7 +85,7 @@ class _Addition:
 
 
 def _named(path: Path) -> str:
-    """Return a path as text, without positions in lists."""
+    """Return a path as text, leaving out positions in lists."""
     return ".".join(part for part in path if isinstance(part, str))
 
 

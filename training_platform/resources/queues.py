@@ -42,8 +42,8 @@ def flavor_resources(
 
     ``cluster`` is the cluster's key. The returned names of the flavors are known only once the flavors exist, so a team
     stack never sees a flavor whose deployment failed. A cohort that the file does not list has no object: Kueue derives
-    it from its name in the ClusterQueues. Nobody can borrow capacity from it that is not part of a share of a team or a
-    cohort.
+    it from its name in the ClusterQueues. In such a cohort, only capacity that belongs to a share of a team or a cohort
+    can be borrowed.
     """
     name = into.name
     # The finalizer of a topology waits for flavors that name it, so the flavors have to be deleted first.
@@ -76,7 +76,7 @@ def check_objects(name: str, flavor: Flavor, scope: Scope) -> Iterator[Resource]
 def team_queues(
     into: Component, team: Team, cluster: str, flavors: Mapping[str, Flavor], *, scope: Scope, namespace: Any
 ) -> None:
-    """Add a ClusterQueue with the team's share, and the LocalQueues with which its namespace uses it."""
+    """Add a ClusterQueue with the team's share, and the LocalQueues through which jobs in its namespace use it."""
     queue = into.add(queue_object(into.name, team, cluster, flavors, scope))
     names = local_queue_names(team.name)
     into.outputs = {"cluster_queue": team.name, "queues": list(names)}

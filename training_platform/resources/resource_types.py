@@ -1,7 +1,7 @@
 """Resource types: facts about each kind of resource that the program plans or that rules check.
 
 This module contains the type tokens. ``resource_types.yaml`` contains the facts about each type, including the inputs
-whose change replaces a resource. Views refer to the types that they read by token.
+whose change replaces a resource. The typed models that rules read (views) refer to resource types by token.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ UNCOUNTED = frozenset({
     "gcp:vertex/aiIndexEndpointDeployedIndex:AiIndexEndpointDeployedIndex",
     "gcp:workbench/instance:Instance",
 })  # fmt: skip
-"""Types that have their own VMs, accelerators or disks. A stack file plans only one of them: disks of data sets."""
+"""Types that have their own VMs, accelerators or disks. Of these, a stack file can plan only disks of data sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnmodelledFields:
-    """Fields of a request body, with everything below them, and the reason why they are not reported."""
+    """Fields of a request body, with everything below them, that need no field in a stack file, and the reason."""
 
     why: str
     fields: tuple[str, ...]
@@ -140,10 +140,10 @@ class ResourceType:
     - ``labels`` is the input with the labels by which Google Cloud bills, None if the type has none.
     - ``import_id`` is the id with which the cloud resource is imported, made from its inputs.
     - ``listed_under`` is the collection to search by display name, if Google chooses the id.
-    - ``adds``: the type only adds to something, so creating a resource again changes nothing.
-    - ``failed_create``: a resource is created again after a failed create, even if it exists.
+    - ``adds`` says that the type only adds to something, so creating a resource again changes nothing.
+    - ``failed_create`` says that a resource is created again after a failed create, even if it exists.
     - ``permissions`` are the IAM permissions to create, read, change and delete a resource, keyed by collection.
-      Those for clusters and for a project's policy are left out, because predefined roles contain them.
+      Permissions for clusters and for a project's policy are left out, because predefined roles contain them.
     - ``shown`` are the inputs that an inventory lists.
     - ``document`` is the discovery document and the message of its inputs, None if no document has them.
     - ``listed`` says how a project's resources are listed (``clients/project_contents.py``): once in a project,
@@ -153,9 +153,9 @@ class ResourceType:
     - ``replacing`` are inputs whose change creates another resource and deletes the old one with its contents. It
       is None if these inputs are unknown.
     - ``sometimes_replacing`` are inputs that do so only for some values. The table cannot distinguish these
-      values, so all of them count.
+      values, so all values are treated as replacing.
 
-    Other effects of a change are in ``checks/comparison/effects.yaml``.
+    Other consequences of a change are in ``checks/comparison/effects.yaml``.
     """
 
     kind: str
@@ -204,7 +204,7 @@ def _facts() -> _TypeFacts:
 
 
 def api_of(resource_type: str) -> str | None:
-    """Return the API that a resource type calls; None for a type outside Google Cloud, and for APIs themselves.
+    """Return the API that a resource type calls; None for types outside Google Cloud, and for enabled APIs themselves.
 
     Raises LookupError for a module of pulumi-gcp that is not in ``APIS``, because its API would never be enabled.
     """
@@ -218,7 +218,7 @@ def api_of(resource_type: str) -> str | None:
 
 
 def imported_as(kind: str, identity: str, project: object) -> str:
-    """Return the id with which the provider imports a resource. The id of a bucket includes its project.
+    """Return the id with which the provider imports a resource. For a bucket, it must include the project.
 
     If a bucket were imported by name only, it would have no project, and the first update would replace it.
     """
@@ -227,13 +227,13 @@ def imported_as(kind: str, identity: str, project: object) -> str:
 
 @cache
 def labels_path(resource_type: str) -> tuple[str, ...] | None:
-    """Return the path of the labels by which Google Cloud bills a type, or None if it has none."""
+    """Return the path of a type's labels by which Google Cloud bills, or None if the type has none."""
     row = _facts().types.get(resource_type)
     return tuple(row.labels.split(".")) if row and row.labels else None
 
 
 def has_known_replacements(resource_type: str) -> bool:
-    """Return True if the inputs that replace a resource of this type are known, as for all Kubernetes objects."""
+    """Return True if it is known which inputs replace a resource of this type. For Kubernetes objects it always is."""
     row = _facts().types.get(resource_type)
     return resource_type.startswith(KUBERNETES) or (row is not None and row.replacing is not None)
 
@@ -242,7 +242,7 @@ def has_known_replacements(resource_type: str) -> bool:
 def replacing_inputs(resource_type: str, *, sometimes: bool = True) -> frozenset[str]:
     """Return the paths of the inputs whose change replaces a resource; empty for a type that is not in the table.
 
-    ``sometimes`` includes the inputs that do so only for some values.
+    With ``sometimes``, inputs that replace it only for some values are included.
     """
     row = _facts().types.get(resource_type)
     inputs = _paths(row.replacing if row else None)
@@ -258,9 +258,9 @@ def forces_replacement(
 ) -> bool:
     """Return True if the change of one input replaces its resource.
 
-    ``path`` is an input such as ``nodeConfig.guestAccelerators[0].type``. ``came_or_went`` is the outermost part of it
-    that exists on only one side, None if both sides have the input. ``also`` are paths that a program registers with
-    ``replaceOnChanges``; each applies to everything below it.
+    ``path`` is an input such as ``nodeConfig.guestAccelerators[0].type``. If only one side has the input,
+    ``came_or_went`` is the outermost part of the path that the other side does not have; otherwise it is None. ``also``
+    are paths that a program registers with ``replaceOnChanges``; each applies to everything below it.
     """
     forcing = replacing_inputs(resource_type)
     plain = general_path(path)
@@ -271,12 +271,12 @@ def forces_replacement(
 
 
 def is_turned_on(resource_type: str, path: str, value: object) -> bool:
-    """Return True if an input is a switch that is being turned on, and only turning it off replaces the resource."""
+    """Return True if an input is a switch that is being turned on. Only turning it off replaces the resource."""
     return value is True and general_path(path) in _sometimes_replacing_inputs(resource_type)
 
 
 def general_path(path: str) -> str:
-    """Return a path with ``[*]`` for every position in a list."""
+    """Return a path with each position in a list replaced by ``[*]``."""
     return _INDEX.sub("[*]", path)
 
 
@@ -305,7 +305,7 @@ def _sometimes_replacing_inputs(resource_type: str) -> frozenset[str]:
 def _paths(fields: Mapping[str, tuple[str, ...]] | None) -> frozenset[str]:
     """Return the full paths of fields, which are keyed by the part of the inputs that contains them.
 
-    ``.`` as a part or a field means the inputs or the part itself.
+    The part ``.`` means the inputs themselves. The field ``.`` means the part itself.
     """
     paths = set()
     for part, names in (fields or {}).items():

@@ -1,4 +1,4 @@
-"""Evaluates like IAM whether a principal has a permission on a resource: grants, groups, roles and conditions.
+"""Evaluates, as IAM does, whether a principal has a permission on a resource: grants, groups, roles and conditions.
 
 A resource is named relative to its API, ``projects/p/secrets/s``. The name of a bucket contains no project, so it is
 ``buckets/b``. A grant on a resource applies to everything below it. Folders, organizations and deny policies are not
@@ -22,11 +22,11 @@ WORKLOAD_USER: Final = "roles/iam.workloadIdentityUser"
 
 
 class AnyGrant(Protocol):
-    """A role of one principal on one resource, either planned by ``resources.grants`` or contained in a policy."""
+    """A role of one principal on one resource. It is planned (``resources.grants``) or part of an IAM policy."""
 
     @property
     def principal(self) -> str:
-        """The member."""
+        """The principal, as an IAM member."""
 
     @property
     def role(self) -> str:
@@ -38,11 +38,11 @@ class AnyGrant(Protocol):
 
     @property
     def condition(self) -> str:
-        """The condition's expression, empty without one."""
+        """The expression of the grant's condition, empty if it has none."""
 
     @property
     def permissions(self) -> Collection[str] | None:
-        """The permissions of a custom role, None for a predefined one."""
+        """The permissions of a custom role, None for a predefined role."""
 
 
 class PolicyGrant(NamedTuple):
@@ -56,7 +56,7 @@ class PolicyGrant(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """A permission on a resource that a call requires. ``agent`` is Google's account if that account needs it."""
+    """A permission on a resource that a call requires. ``agent`` names Google's account if that account needs it."""
 
     permission: str
     resource: str
@@ -90,7 +90,7 @@ class Rights:
     ) -> AnyGrant | None:
         """Return a grant that gives a principal a permission on a resource, or None.
 
-        ``modified_roles`` are the roles that a change of a policy grants or revokes.
+        ``modified_roles`` are the roles that the call grants or revokes if it changes a policy.
         """
         identities = self.identities(principal)
         covered = set(self.ancestry(resource))
@@ -102,11 +102,11 @@ class Rights:
         return None
 
     def identities(self, principal: str) -> frozenset[str]:
-        """Return all forms in which policies may name a principal.
+        """Return all names by which policies may refer to a principal.
 
-        A workload of a pool also has the identity of every service account that it may act as. Nobody else can be that
-        account, and its pods or pipelines exchange their token immediately. A workload may have attributes as a query,
-        ``principal://iam.googleapis.com/.../subject/S?attribute.environment=prod``.
+        A workload of a workload identity pool also has the identity of every service account that it may act as. Nobody
+        else can be that account, and its pods or pipelines exchange their token immediately. A workload may have
+        attributes as a query, ``principal://iam.googleapis.com/.../subject/S?attribute.environment=prod``.
         """
         names = {"allUsers", "allAuthenticatedUsers", *_of_pool(principal)}
         kind, _, address = principal.partition(":")
@@ -131,12 +131,12 @@ class Rights:
 
 
 def role_permissions(grant: AnyGrant) -> Collection[str]:
-    """Return the permissions of a grant's role, as far as any method in the catalogue requires them."""
+    """Return the permissions of a grant's role. Permissions that no method in the catalogue requires may be missing."""
     return permissions_of(grant.role) if grant.permissions is None else grant.permissions
 
 
 def requirements(method: str, resource: str, body: Json) -> Iterator[Requirement]:
-    """Yield the permissions that a call of a method requires, given the resource of its path and its body.
+    """Yield the permissions that a call of a method requires, given the resource in its path and its body.
 
     Raises KeyError for a method that is not in the catalogue.
     """
@@ -173,7 +173,10 @@ _IMAGE: Final = re.compile(r"([a-z0-9-]+)-docker\.pkg\.dev/([^/]+)/([^/:@]+)")
 
 
 def resource_named(value: str, project: str) -> str:
-    """Return the resource that a request's field names; empty if it is not Google's. ``project`` is the caller's."""
+    """Return the resource that a field of a request names, or an empty string if it is not one of Google's resources.
+
+    ``project`` is the project of the caller.
+    """
     image = _IMAGE.match(value)
     if image:
         return f"projects/{image[2]}/locations/{image[1]}/repositories/{image[3]}"
@@ -225,7 +228,10 @@ def _holds(expression: str, resource: str, time: datetime | None, modified_roles
 
 
 def condition_holds(expression: str, resource: str, time: datetime, modified_roles: Collection[str]) -> bool:
-    """Evaluate a condition: alternatives joined by ``||`` of parts joined by ``&&``. Raises UnsupportedCondition."""
+    """Return True if a condition is met. It consists of parts joined by ``&&``, and alternatives joined by ``||``.
+
+    Raises UnsupportedCondition.
+    """
     if not expression:
         return True
     alternatives = [alternative.split("&&") for alternative in expression.split("||")]
@@ -262,7 +268,7 @@ def lacking(
     time: datetime | None = None,
     modified_roles: Collection[str] = (),
 ) -> Iterator[tuple[str, Requirement]]:
-    """Yield each unmet requirement with the member that does not meet it; ``agent`` returns the member of an agent."""
+    """Yield each unmet requirement with the member that does not meet it; ``agent`` returns an agent as a member."""
     for need in needs:
         who = agent(need.agent) if need.agent else principal
         if rights.grant_of(who, need.permission, need.resource, time=time, modified_roles=modified_roles) is None:

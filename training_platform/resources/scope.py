@@ -1,6 +1,6 @@
 """The properties that a stack's resources share: environment, team, project, labels, and names in Google Cloud.
 
-Google Cloud limits the length of names. They are shortened in a way that keeps them unique and never changes.
+Google Cloud limits the length of names. Long names are shortened in a way that keeps them unique and never changes.
 Components create resources with these names and jobs refer to the same resources by them, so each name is composed only
 here.
 """
@@ -58,7 +58,7 @@ class Scope:
         return dataclasses.replace(self, deletion_protection=self.deletion_protection and cluster.deletion_protection)
 
     def key(self, location: str) -> str | None:
-        """Return the key that encrypts data in a region or zone, or None if Google's own keys do."""
+        """Return the Cloud KMS key that encrypts data in a region or zone, or None if Google's own keys encrypt it."""
         return self.keys.get(region_of(location))
 
 
@@ -148,7 +148,7 @@ def jobs_account_id(scope: Scope) -> str:
 
 
 def jobs_account_email(scope: Scope) -> str:
-    """Return the e-mail address of the service account for a team's jobs, which IAM forms from id and project."""
+    """Return the e-mail address of the service account for a team's jobs. IAM forms it from the id and the project."""
     return f"{jobs_account_id(scope)}@{scope.project}.iam.gserviceaccount.com"
 
 
@@ -181,7 +181,7 @@ def python_repository_id(environment_name: str) -> str:
 
 
 def package_index(environment_name: str, project: str, location: str) -> str:
-    """Return the URL of the repository for packages, for pip."""
+    """Return the URL of the Python package repository, in the form for pip."""
     return f"https://{location}-python.pkg.dev/{project}/{python_repository_id(environment_name)}/simple/"
 
 

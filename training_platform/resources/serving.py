@@ -4,9 +4,9 @@ A replica on one VM is a pod of a Deployment; a replica on several VMs is a grou
 integrations gate each pod or group until the team's queue has room for it, and delete pods that it preempts. Managed
 Prometheus collects the metric, and the adapter passes it from Cloud Monitoring to the autoscaler.
 
-The first pod of a group answers requests. The others find it through ``LWS_LEADER_ADDRESS``. The controller sets this
-variable, ``LWS_GROUP_SIZE``, ``LWS_WORKER_INDEX``, and the variables that the TPU runtime reads. Kueue admits whole
-groups.
+The first pod of a group responds to requests. The others find it through ``LWS_LEADER_ADDRESS``. The controller sets
+this variable, ``LWS_GROUP_SIZE``, ``LWS_WORKER_INDEX``, and the variables that the TPU runtime reads. Kueue admits only
+whole groups.
 
 Sources: kubernetes-sigs/kueue v0.19.2, pkg/controller/jobs/deployment, pod and leaderworkerset; kubernetes-sigs/lws
 v0.10.0, api/leaderworkerset/v1 and pkg/utils; GKE docs, configure autoscaling for LLM workloads; read 2026-11-22.
@@ -49,12 +49,15 @@ _SCRAPE_SECONDS = 15  # as in GKE's tutorials: an autoscaler reads metrics every
 
 
 def object_name(name: str) -> str:
-    """Return the name of a server's objects. No job can have it, because a job also has a Service with its name."""
+    """Return the name of a server's objects. No job can have this name, because a job's Service has the job's name."""
     return f"serve-{name}"
 
 
 def server_labels(team: str, server: ServerSpec) -> dict[str, str]:
-    """Return the labels that Kueue reads from a Deployment: the team's queue, and a priority above training."""
+    """Return the labels that Kueue reads from a Deployment: the team's queue, and the priority of model servers.
+
+    This priority is above that of training.
+    """
     queue, *_ = local_queue_names(team)
     return {QUEUE_LABEL: queue, PRIORITY_LABEL: server.priority}
 
@@ -65,7 +68,7 @@ def chips_of(server: ServerSpec, flavor: Flavor) -> int:
 
 
 def vms_of(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the number of VMs of one replica, each with one pod: those of a TPU slice, or the server's own number."""
+    """Return the number of VMs of one replica, each with one pod: a TPU slice's VMs, or the server's own number."""
     return slice_vms(flavor) if flavor.accelerator.kind == "tpu" else server.vms or 1
 
 
@@ -80,14 +83,14 @@ def replica_chips(server: ServerSpec, flavor: Flavor) -> int:
 
 
 def most_chips(server: ServerSpec, flavor: Flavor) -> int:
-    """Return the number of chips or GPUs of a server with its maximum number of replicas."""
+    """Return the number of chips or GPUs that a server uses with its maximum number of replicas."""
     return server.max_replicas * replica_chips(server, flavor)
 
 
 def gated_chips(team: Team, cluster: str, flavors: Mapping[str, Flavor]) -> Counter[str]:
-    """Return the chips of each flavor that pods of a team's servers may request in addition to admitted jobs.
+    """Return the chips of each flavor that a team's servers may request in addition to the chips of admitted jobs.
 
-    These pods exist while they wait, so they can request more than the team's quota.
+    Pods of servers exist while they wait, so they can request more than the team's quota.
     """
     requested: Counter[str] = Counter()
     for server in team.serving.get(cluster, {}).values():
@@ -100,7 +103,7 @@ def deployment(
 ) -> dict[str, Any]:
     """Return the spec of a Deployment; the autoscaler sets the number of pods.
 
-    ``confined`` says that its namespace refuses pods without a seccomp profile.
+    Set ``confined`` if the namespace refuses pods without a seccomp profile.
     """
     labels = {SERVER_LABEL: name}
     metadata = {"annotations": dict(ANY_PLACE)} if flavor.topology_levels else {}
@@ -115,7 +118,7 @@ def deployment(
 def pod(
     server: ServerSpec, flavor: Flavor, scope: Scope, *, answers: bool = True, confined: bool = False
 ) -> dict[str, Any]:
-    """Return the spec of a pod that ``answers`` requests, or of another pod in the same replica."""
+    """Return the spec of a pod. It responds to requests if ``answers`` is set, as one pod of each replica does."""
     nodes = resource_flavor(flavor)
     spec: dict[str, Any] = {
         "serviceAccountName": SERVICE_ACCOUNT,
@@ -162,7 +165,7 @@ def _container(server: ServerSpec, flavor: Flavor, scope: Scope, answers: bool) 
 
 
 def _launch_plan(server: ServerSpec, scope: Scope) -> dict[str, str]:
-    """Return the environment variable with the launcher's plan, if the server has secrets."""
+    """Return the environment variable with the launcher's instructions, if the server has secrets."""
     if not server.secrets:
         return {}
     parts = {variable: secret.partition(":") for variable, secret in server.secrets.items()}
@@ -189,7 +192,7 @@ def pods_kind(server: ServerSpec, flavor: Flavor) -> tuple[str, str]:
 
 
 def autoscaler(name: str, server: ServerSpec, flavor: Flavor) -> dict[str, Any]:
-    """Return the spec of a HorizontalPodAutoscaler for a metric with the name that Cloud Monitoring's adapter uses.
+    """Return the spec of a HorizontalPodAutoscaler. It names its metric as the adapter for Cloud Monitoring does.
 
     For a LeaderWorkerSet, it counts groups and reads the metric of their first pods.
     """
@@ -263,7 +266,7 @@ def leader_worker_set(
 
 
 def set_annotations(flavor: Flavor) -> dict[str, str]:
-    """Return the annotations for the controller: each group uses one slice, if Kueue does not place the pods."""
+    """Return the annotations with which the controller puts each group on one slice, unless Kueue places the pods."""
     return dict(_EXCLUSIVE) if flavor.slices_by_jobset else {}
 
 
@@ -288,7 +291,7 @@ def model_server(
     namespace: Any,
     confined: bool,
 ) -> None:
-    """Add the pods of a model server with one address, as many as the load needs and the team's queue admits.
+    """Add the pods of a model server behind one address, as many as the load needs and the team's queue admits.
 
     ``key`` is the server's key in the team's file. ``team`` is the name of the queue and of the namespace.
     """

@@ -1,6 +1,6 @@
-"""The names of inputs: ``node_config`` in pulumi-gcp's Python, ``nodeConfig`` when sent to the provider.
+"""The names of inputs: ``node_config`` in pulumi-gcp's Python API, ``nodeConfig`` when sent to the provider.
 
-Users choose the keys of a map, which are never renamed. ``data/map_inputs.yaml`` lists the maps of each resource type,
+Keys of a map are chosen by users and are never renamed. ``data/map_inputs.yaml`` lists the maps of each resource type,
 because the same name can be a map in one type and a block or a list in another. ``make documents`` generates it from
 the provider.
 """
@@ -60,7 +60,7 @@ def camel_case(name: str) -> str:
 
 @cache
 def python_name(name: str) -> str:
-    """Return an input's name in pulumi-gcp's Python."""
+    """Return an input's name in pulumi-gcp's Python API."""
     return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
 
 

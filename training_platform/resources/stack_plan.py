@@ -42,7 +42,7 @@ _TOLD = (NameError, AttributeError, ImportError, SyntaxError, TypeError)
 
 @dataclass(frozen=True)
 class OwnResources:
-    """The argument of ``own_resources.py``: a stack's plan, to which it adds resources, and facts about the stack.
+    """The argument of ``own_resources.py``: a stack's plan, to which resources can be added, and facts about the stack.
 
     ``team`` is None for an environment stack. ``scope`` contains the project, labels and names of the stack.
     """
@@ -54,7 +54,7 @@ class OwnResources:
     apis: ProjectApis
 
     def enable_api(self, api: str) -> Resource:
-        """Enable an API, such as ``pubsub.googleapis.com``, and return its service, which a resource can wait for."""
+        """Enable an API, such as ``pubsub.googleapis.com``, and return its resource, on which others can depend."""
         return self.apis.enable(api)
 
 
@@ -64,7 +64,7 @@ def stack_plan(
     """Return the plan of a stack; None if the model rejects its file or the team's environment is missing.
 
     ``organization`` is the Pulumi organization in which a team's environment is deployed. If the organisation's own
-    code adds anything, it runs in another process unless ``own_code_here`` is set, as in the Pulumi program. Raises
+    code adds anything, it runs in another process, unless ``own_code_here`` is set as in the Pulumi program. Raises
     PlanError, and UserError if that process returns no plan.
     """
     home = workspace.environment_of(stack)
@@ -103,10 +103,11 @@ def stack_plan(
 def kept_resources(
     section: Environment | Team, retired: RetiredSpec, sources: Mapping[ResourceKey, Iterable[ResourceKey]]
 ) -> set[ResourceKey]:
-    """Return the resources that are kept when a stack ends; ``sources`` are those that each resource's inputs use.
+    """Return the resources that are kept when a stack is retired.
 
-    A resource is kept together with what contains it, such as the network of a Filestore instance, which Google does
-    not delete before the instance. Roles on kept resources are not kept.
+    ``sources`` lists, for each resource, the resources whose outputs its inputs use. A resource is kept together with
+    what contains it, such as the network of a Filestore instance, which Google does not delete before the instance.
+    Roles on kept resources are not kept.
     """
     locator = Locator(section)
     todo = [key for key in sources if not is_grant(key[0]) and retired.keeps_section(dotted(locator.path(key[1])))]
@@ -123,9 +124,10 @@ _PROTECTING_INPUTS = ("deletion_protection", "deletion_protection_enabled", "ena
 
 
 def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> None:
-    """Allow a retired stack to be destroyed: nothing is protected, and kept resources are only removed from the state.
+    """Change the plan so that a retired stack can be destroyed. Kept resources are only removed from the state.
 
-    A bucket's ``force_destroy`` is not changed, so Cloud Storage refuses to delete a bucket that contains objects.
+    No resource stays protected. A bucket's ``force_destroy`` is not changed, so Cloud Storage refuses to delete a
+    bucket that contains objects.
     """
     sources = {resource.key: [source.key for source in referenced(resource.inputs)] for resource in plan.resources()}
     all_kept = kept_resources(section, retired, sources)
@@ -139,7 +141,7 @@ def _let_go(plan: Plan, section: Environment | Team, retired: RetiredSpec) -> No
 
 
 def _has_own_code(root: Path) -> bool:
-    """Return True if a repository's ``own_resources.py`` contains code to run, even if it is invalid."""
+    """Return True if a repository's ``own_resources.py`` contains any code to run. The code may be invalid."""
     path = root / OWN_RESOURCES
     return path.is_file() and _has_code(path.read_bytes())
 
@@ -161,7 +163,7 @@ def _does_nothing(statement: ast.stmt) -> bool:
 
 @cache
 def _own_resources(root: Path) -> Callable[[OwnResources], None]:
-    """Return the function of a repository's ``own_resources.py``. Raises PlanError."""
+    """Return the function that a repository's ``own_resources.py`` defines. Raises PlanError."""
     path = root / OWN_RESOURCES
     spec = spec_from_file_location("own_resources", path)
     assert spec is not None  # a file that ends in .py has a loader
@@ -179,9 +181,10 @@ def _own_resources(root: Path) -> Callable[[OwnResources], None]:
 
 
 def _failed(error: BaseException, failure: str) -> PlanError:
-    """Return an error of the organisation's own code with the last line in that file.
+    """Return an error of the organisation's own code as a PlanError, with the last line in that file.
 
-    The message of any other error may contain a secret that the code read. Only a traceback, on request, shows it.
+    The message of the error is included only if it cannot contain a secret that the code read. Any other message is
+    shown only in a traceback, on request.
     """
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename).name == OWN_RESOURCES]
     if isinstance(error, SyntaxError) and Path(error.filename or "").name == OWN_RESOURCES:
@@ -203,8 +206,8 @@ def _failed(error: BaseException, failure: str) -> PlanError:
 def plannable(workspace: Workspace, selected: Iterable[str]) -> list[Stack]:
     """Return the stacks in ``selected`` that can be planned, each after its environment, which is added if necessary.
 
-    A stack with findings cannot be planned, nor can its teams. The same applies to an environment that lends what is
-    promised to no team, if the model rejects one of its teams: it is then unknown what it lends.
+    A stack with findings cannot be planned, and neither can its teams. An environment that lends capacity promised to
+    no team cannot be planned either if the model rejects one of its teams: it is then unknown how much it lends.
     """
     names = dict.fromkeys(selected)
     homes = dict.fromkeys(workspace.stacks[name].environment_name for name in names)

@@ -1,4 +1,4 @@
-"""A resource as a program registers it: planned by our own code, or passed to a policy pack."""
+"""A resource as a program registers it with Pulumi: planned by our own code, or passed to a policy pack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StackResource:
     - ``parent`` is the parent's type and name.
     - ``options`` are the options of the registration: ``protect``, ``ignoreChanges``, ``deleteBeforeReplace``,
       ``customTimeouts``, ``retainOnDelete``, ``dependsOn`` (type and name pairs), ``provider``.
-    - ``inputs_from`` says from which resources' outputs an input is made, if known.
+    - ``inputs_from`` lists the resources whose outputs each input contains, if known.
     - ``own_line`` is the line of the organisation's own code that adds the resource, None for any other resource.
     """
 

@@ -73,10 +73,10 @@ UNTAGGED_SECONDS = 30 * 24 * 3600
 def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, into: Component) -> Resource:
     """Add an environment's repositories and return the one for images; ``name`` is the component's name.
 
-    One repository contains the images. Caches are remote repositories with the same name in the regions in which nodes
-    pull and stream. Caches of external registries let nodes pull without access to the internet. It is assumed that GKE
-    streams from a remote repository, and that Artifact Registry's agent may read the images of its own project
-    (unverified).
+    One repository contains the images. Remote repositories with the same name cache these images in the regions in
+    which nodes pull and stream. Caches of external registries let nodes pull without access to the internet. It is
+    assumed that GKE streams from a remote repository, and that Artifact Registry's agent may read the images of its own
+    project (unverified).
 
     Sources: Artifact Registry docs, repository overview, read 2026-11-23; provider's schema, ``commonRepository``.
     """
@@ -97,7 +97,7 @@ def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: 
 def image_repository(
     name: str, spec: environment.ImageRepositorySpec, scope: Scope, held: str, *, location: str, upstream: str = ""
 ) -> Resource:
-    """Return a repository with the id ``held``. With an ``upstream``, it caches what nodes pull from there."""
+    """Return a repository with the id ``held``. With an ``upstream``, it caches what nodes pull from that registry."""
     options = Options(
         # Running jobs pull from it, and nobody keeps the sources of older images; a remote one fetches them again.
         protect=scope.deletion_protection and not upstream,
@@ -121,7 +121,7 @@ def image_repository(
 
 
 def python_repository(name: str, location: str, scope: Scope) -> Resource:
-    """Return the repository that caches what pip reads from the public index; a new repository starts empty."""
+    """Return the repository that caches packages that pip reads from the public index; a new repository is empty."""
     return gcp.repository(
         name,
         Options(delete_before_replace=True),  # its id is taken until it is deleted
@@ -158,7 +158,7 @@ VERSION_ADDER = "roles/secretmanager.secretVersionAdder"
 
 
 def team_secret(key: str, scope: Scope, name: str | None = None) -> Resource:
-    """Return a secret. Google Cloud chooses its location, and people add its versions, so no state has a value.
+    """Return a secret. Google Cloud chooses its location. People add its versions, so no state contains its value.
 
     ``name`` is its logical name if it is not a team's secret.
     """

@@ -1,8 +1,8 @@
 """The plan of a team stack: queues, namespaces and volumes in the clusters, buckets, and Vertex AI resources.
 
 The team's file and its environment's file determine what the stack creates. Values that are known only after the
-environment's deployment come from that stack's outputs. A function in this module reads each of them and reports a
-missing value in one sentence.
+environment's deployment come from that stack's outputs. Each of these values has a function in this module that reads
+it and reports in one sentence if it is missing.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def add_team(
 ) -> ProjectApis:
     """Add a team's resources to the plan of its stack, and return the APIs that resources must wait for.
 
-    ``flavors`` are the flavors of its environment's clusters, keyed by cluster and name. ``organization`` is the Pulumi
-    organization from which the environment's stack is read. The outputs say where the team's jobs run and write.
+    ``flavors`` are the flavors of its environment's clusters, keyed by cluster and then by name. ``organization`` is
+    the Pulumi organization from which the environment's stack is read. The plan's outputs say where the team's jobs run
+    and write.
     """
     environment = with_own_data(team, environment)
     scope = team_scope(team, environment)
@@ -174,13 +175,13 @@ def _let_agents(
 
 
 def _further_apis(team: Team) -> Iterator[str]:
-    """Yield the APIs that only some teams call."""
+    """Yield the APIs that are needed only by some teams."""
     if team.secrets:
         yield SECRETS_API
 
 
 def key_users(team: Team) -> tuple[str, ...]:
-    """Return the APIs that encrypt resources of the team with the environment's key."""
+    """Return the APIs whose resources of the team are encrypted with the environment's key."""
     encrypted = {
         AI_PLATFORM: team.vertex.persistent_resources or team.vertex.tensorboards,
         STORAGE: team.buckets,
@@ -239,7 +240,7 @@ def _repositories(team: Team, environment: Environment) -> dict[str, RepositoryR
 
 
 def _add_images(plan: Plan, team: Team, environment: Environment, scope: Scope) -> dict[str, RepositoryRef]:
-    """Add the team's repository to the environment's project, which also contains the nodes and other repositories."""
+    """Add the team's image repository to the environment's project, which also has the nodes and other repositories."""
     repositories = _repositories(team, environment)
     if environment.images:
         images = repositories[TEAM_IMAGES]
@@ -276,7 +277,8 @@ def _add_data_set_grants(
 def _data_set_buckets(team: Team, environment: Environment, created: Iterable[Resource]) -> dict[str, Any]:
     """Return the names of the buckets with data sets that a team reads, keyed by data set.
 
-    If the team's stack creates the bucket, the name is its output, so grants are created after and deleted before it.
+    If the team's stack creates the bucket, the name is an output of the bucket. Grants are then created after the
+    bucket and deleted before it.
     """
     outputs = {bucket.inputs["name"]: bucket.output("name") for bucket in created}
     names: dict[str, Any] = {}
@@ -297,7 +299,7 @@ def _add_vertex(plan: Plan, team: Team, scope: Scope) -> dict[str, Resource]:
 
 
 def _endpoint(team: Team, environment: Environment, cluster: str, outputs: Reference) -> Any:
-    """Return the endpoint of a cluster, known once the environment has deployed what the team needs there."""
+    """Return a cluster's endpoint, which is known once the environment has deployed what the team needs there."""
     apis = entrance(environment)
     google_apis = apis.range if apis and not environment.open_egress else None
     flavors = tuple(team.shares[cluster])
@@ -306,7 +308,7 @@ def _endpoint(team: Team, environment: Environment, cluster: str, outputs: Refer
 
 @dataclass(frozen=True, kw_only=True)
 class _ClusterShare:
-    """A team's part of one cluster: a namespace, queues with its share, and volumes on instances in reach.
+    """What a team has in one cluster: a namespace, queues with its share, and volumes on the instances in reach.
 
     ``outputs`` are the outputs of the environment's stack. The team's pods act as ``account``.
     """
@@ -318,7 +320,7 @@ class _ClusterShare:
     account: Resource
 
     def add(self) -> None:
-        """Add the team's part of the cluster."""
+        """Add everything that the team has in the cluster."""
         cluster = self.cluster
         team = self.team
         name = cluster.component.name
@@ -427,7 +429,7 @@ class _ClusterShare:
                 )
 
     def _namespace(self, egress: Mapping[str, Any] | None) -> NamespaceParts:
-        """Return the team's namespace in the cluster; ``egress`` is the policy on the destinations of its pods."""
+        """Return what the team's namespace in the cluster contains; ``egress`` limits the destinations of its pods."""
         team = self.team
         environment = self.cluster.environment
         flavors = self.cluster.flavors
@@ -463,7 +465,7 @@ class _ClusterShare:
         return compute(filestore_ip, self.outputs, self.team.environment, instance)
 
     def _data_address(self, data: DataSetSpec) -> Any:
-        """Return the address of the environment's instance that contains a data set, or None."""
+        """Return the address of the environment's instance that contains a data set; None if no instance does."""
         if data.filestore:
             return self._address(data.filestore.instance)
         if data.lustre is None or data.lustre.elsewhere:

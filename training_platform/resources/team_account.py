@@ -1,4 +1,4 @@
-"""The service account that a team's jobs run as, its roles, and grants that other accounts use as well."""
+"""The service account that a team's jobs run as, its roles, and functions for grants to any account."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TeamAccount:
 
     - ``buckets`` are names of buckets, keyed by their keys in the file.
     - ``members`` may start jobs that run as this account.
-    - ``repositories`` are those for images and packages, keyed by names for their grants.
+    - ``repositories`` are the repositories for images and packages, keyed by names for their grants.
     - ``tensorboard`` says whether the team has a TensorBoard that its jobs write to.
     - ``registry`` says whether its jobs register models.
     - ``metrics`` says whether its jobs write metrics.
@@ -118,28 +118,28 @@ def service_account(name: str, scope: Scope, account_id: str, title: str) -> Res
 
 
 def acting(name: str, account: Resource, role: str, member: str) -> Resource:
-    """Return a member's role to act as a service account."""
+    """Return a grant that lets a member act as a service account."""
     return gcp.service_account_member(name, service_account_id=account.output("name"), role=role, member=member)
 
 
 def project_role(name: str, project: str, role: Any, member: Any) -> Resource:
-    """Return a role in a project."""
+    """Return a grant of a role in a project."""
     return gcp.iam_member(name, project=project, role=role, member=member)
 
 
 def bucket_grant(name: str, bucket: Any, role: BucketRole, member: Any) -> Resource:
-    """Return a role on a bucket, given by name."""
+    """Return a grant of a role on a bucket, which is given by its name."""
     return gcp.bucket_member(name, bucket=bucket, role=role, member=member)
 
 
 def bucket_grants(name: str, bucket: Any, role: BucketRole, member: Any) -> Iterator[Resource]:
-    """Yield the roles on a bucket for an account that programs run as: on its objects, and to read its metadata."""
+    """Yield grants on a bucket for an account that programs run as: a role on its objects, and reading its metadata."""
     yield bucket_grant(name, bucket, role, member)
     yield bucket_grant(f"{name}-viewer", bucket, BUCKET_VIEWER, member)
 
 
 def repository_grant(name: str, repository: RepositoryRef, role: RepositoryRole, member: Any) -> Resource:
-    """Return a role on a repository: a reader can pull, a writer can also push."""
+    """Return a grant of a role on a repository: a reader can pull, a writer can also push."""
     return gcp.repository_member(
         name,
         project=repository.project,

@@ -28,7 +28,7 @@ def log_bucket_id(environment_name: str, team: str) -> str:
 
 
 def log_view_name(project: str, environment_name: str, team: str) -> str:
-    """Return the name of the view of a team's log bucket, which is in the project of the clusters."""
+    """Return the name of the view of a team's log bucket. The bucket is in the project of the clusters."""
     bucket = log_bucket_id(environment_name, team)
     return f"projects/{project}/locations/{LOCATION}/buckets/{bucket}/views/{VIEW}"
 
@@ -70,7 +70,7 @@ def vertex_log_view_name(scope: Scope) -> str:
 
 
 def vertex_log_view(team: Team, environment: Environment) -> str | None:
-    """Return the view with which a team's Vertex AI jobs are read, or None if nobody may read them.
+    """Return the log view through which a team's Vertex AI jobs can be read, or None if nobody may read them.
 
     The environment's stack adds the view for its own project. Teams do not add one each, because a bucket has at most
     30 views (Google Cloud, quotas of Cloud Logging, read 2026-11-29).
@@ -83,7 +83,7 @@ def vertex_log_view(team: Team, environment: Environment) -> str | None:
 
 
 def vertex_log_readers(team: Team, environment: Environment) -> tuple[str, ...]:
-    """Return who reads the logs of Vertex AI jobs in a team's project, through a view of the team's stack."""
+    """Return who may read the logs of Vertex AI jobs in a team's own project. The team's stack adds the view."""
     if team.vertex.members_submit:
         return (*team.members, *environment.vertex_submitters)
     return () if team.project in (None, environment.project) else tuple(environment.vertex_submitters)
@@ -120,7 +120,7 @@ def _let_read(into: Component, view: Resource, members: Iterable[str]) -> None:
 
 
 def _queries(namespace: str) -> dict[str, str]:
-    """Return the filters of the sinks: output of containers, and events about objects such as JobSets."""
+    """Return the filters of the log sinks: for containers' output, and for events about objects such as JobSets."""
     return {
         "pods": f'resource.type="k8s_container" AND resource.labels.namespace_name="{namespace}"',
         "events": f'log_id("events") AND jsonPayload.involvedObject.namespace="{namespace}"',

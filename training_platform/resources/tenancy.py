@@ -1,7 +1,7 @@
 """A team's namespace: permissions in it, its quota, the destinations of its pods, and its admission policies.
 
-Pods connect to each other, DNS, the metadata server, Google's APIs, and what the stack files name. Nodes mount the
-volumes of Filestore and Lustre. Network policies do not apply to pods on their node's network.
+Pods may connect to each other, DNS, the metadata server, Google's APIs, and the destinations in the stack files. Nodes
+mount the volumes of Filestore and Lustre. Network policies do not apply to pods on their node's network.
 
 Sources: GKE docs, Workload Identity (network policies), NodeLocal DNSCache, Cloud DNS for GKE and FQDN network
 policies; tektoncd/operator 4000 (Cloud DNS's resolver is not a pod), read 2026-11-22. Not tried on a cluster.
@@ -87,12 +87,12 @@ MEMBER_RULES = (
 
 
 def rules_of(kinds: Iterable[OperatorJob]) -> list[RoleRule]:
-    """Return the permissions for the kinds of jobs that a cluster's operators run."""
+    """Return the Role rules for the kinds of jobs that a cluster's operators run."""
     return [RoleRule(kind.group, (kind.resource,), verbs=_ALL) for kind in kinds]
 
 
 def subjects(members: Iterable[str]) -> list[RoleSubject]:
-    """Return IAM members as Kubernetes subjects. A service account is a user there, named by its e-mail address.
+    """Return IAM members as Kubernetes subjects. There, a service account is a user, named by its e-mail address.
 
     A group has access only in a cluster with Google Groups for RBAC, and only if it is a member of that cluster's
     ``gke-security-groups@`` group. ``domain:`` has no equivalent and is left out: such members get no access here.
@@ -126,10 +126,10 @@ FINISHED_PODS_OF_VM = 50
 def namespace_labels(
     team: str, kinds: Iterable[str], *, host_network: bool = False, confined: bool = False
 ) -> dict[str, str]:
-    """Return the labels of a team's namespace that admission reads: its team, and its exceptions from baseline.
+    """Return the namespace labels that admission reads: the team, and the namespace's exceptions from baseline.
 
     ``kinds`` are kinds of GPUDirect. Without exceptions, Pod Security refuses pods that exceed baseline. With
-    exceptions, Pod Security only warns, and the policies of the cluster refuse.
+    exceptions, Pod Security only warns, and the cluster's own policies refuse such pods.
     """
     beyond = [kind.lower() for kind in kinds]
     if host_network:
@@ -157,9 +157,9 @@ def resource_quota(
     """Return the field ``hard`` of a team's ResourceQuota in one cluster, as the strings that the server returns.
 
     Kueue counts accelerators. The ResourceQuota limits a job that bypasses Kueue to the chips that the team has or can
-    borrow. CPUs and memory are those of the VMs with these chips, plus a margin. ``gated`` are the chips of each flavor
-    that pods request while Kueue gates them and other jobs still run. They must be included, because a refused pod
-    could not preempt these jobs.
+    borrow. CPUs and memory are limited to the amounts on the VMs with these chips, plus a margin. ``gated`` are the
+    chips of each flavor that pods request while Kueue gates them and other jobs still run. They must be included,
+    because a refused pod could not preempt these jobs.
     """
     gated = gated or {}
     chips = Counter(dict.fromkeys(ACCELERATORS, 0))
@@ -186,14 +186,14 @@ def resource_quota(
 
 
 def most_chips(share: Share, flavor: Flavor) -> int:
-    """Return the maximum number of chips of a flavor for a team: its own, and all that it may borrow."""
+    """Return the maximum number of a flavor's chips that a team can use: its own, and all that it may borrow."""
     nominal = share.nominal_quota
     borrowable = max(0, flavor.capacity_chips - nominal)
     return nominal + (borrowable if share.borrowing_limit is None else min(share.borrowing_limit, borrowable))
 
 
 def _chips(flavor: Flavor) -> int:
-    """Return the number of chips or GPUs, or of places on shared GPUs, of the flavor's smallest VM."""
+    """Return the number of chips or GPUs on the flavor's smallest VM. For shared GPUs, each share counts as one."""
     return min(pool.machine.chips * pool.places_per_gpu for pool in flavor.pools)
 
 
@@ -226,7 +226,7 @@ def egress_spec(team: Team, environment: Environment) -> Json | None:
 
 
 def host_spec(team: Team, environment: Environment) -> Json | None:
-    """Return the spec of the FQDNNetworkPolicy that allows hosts by name in addition to the NetworkPolicy, or None."""
+    """Return the spec of the FQDNNetworkPolicy, or None. It allows host names in addition to the NetworkPolicy."""
     opened = [destination for destination in (*environment.egress, *team.egress) if destination.host]
     if not opened or egress_spec(team, environment) is None:
         return None
@@ -277,7 +277,7 @@ class NamespaceParts:
     - ``labels`` and ``annotations`` are read by admission.
     - ``quota`` limits all objects of the namespace together.
     - ``egress`` and ``hosts`` are the specs of the policies on outgoing traffic, if it is limited.
-    - ``kinds`` are operators' kinds of jobs, which members may create as well.
+    - ``kinds`` are the kinds of jobs that operators run. Members may create them as well.
     - ``operators`` are the specs of the policies that allow traffic from operators, keyed by operator.
     """
 
@@ -297,8 +297,8 @@ class NamespaceParts:
 def team_namespace(into: Component, args: NamespaceParts) -> Any:
     """Add a namespace with the team's name, its members' roles and its jobs' account, isolated from other teams.
 
-    Kueue counts accelerators: the ResourceQuota stops only jobs that bypassed it. Returns the namespace's name, known
-    once it exists.
+    Kueue counts accelerators: the ResourceQuota stops only jobs that bypass Kueue. Returns the namespace's name, which
+    is known once it exists.
     """
     name = into.name
     scope = args.scope
@@ -389,7 +389,7 @@ CONNECT_ROLE = "roles/container.clusterViewer"
 
 
 def cluster_callers(scope: Scope, project: str, members: Sequence[str]) -> Iterator[Resource]:
-    """Yield the roles with which a team's members call the environment's clusters; ``project`` is the clusters'."""
+    """Yield the roles with which a team's members call the clusters; ``project`` is the project of the clusters."""
     for member in members:
         yield shared_role(f"connect-{slug(member)}", scope, project, CONNECT_ROLE, member)
 
@@ -408,7 +408,7 @@ def admission(
 
     - ``images`` are the stack file's locations of the images that nodes and the daemons of GPUDirect run.
     - ``sources`` are the allowed prefixes of images in teams' pods, if the environment limits them.
-    - ``kinds`` are the operators' kinds of jobs.
+    - ``kinds`` are the kinds of jobs that operators run.
     - ``devices`` allows pods to claim network devices.
     """
     for policy in policies({**IMAGES, **images}, bounds, sources, kinds, devices=devices):

@@ -1,4 +1,4 @@
-"""A plan as JSON. A process can read it from another process without running any of its code."""
+"""A plan as JSON. A process can read it from another process without running any of that process's code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OPTIONS = [field.name for field in fields(Options)]
 
 
 def document_of_plan(plan: Plan) -> dict[str, Any]:
-    """Return a checked plan as JSON values; a node refers to others by their index.
+    """Return a checked plan as JSON values, in which nodes refer to each other by index.
 
     Raises PlanError for an input that is not a JSON value, and for a function that plans do not support.
     """

@@ -67,7 +67,7 @@ def _resource_pool(name: str, spec: team.ResourcePoolSpec) -> ResourcePool:
 
 
 def _machine_spec(machine: MachineType) -> Machine:
-    """Return a machine. Its GPUs are listed; TPUs follow from the machine type, and a pool may refuse them."""
+    """Return a machine with its GPUs. TPUs are left out: the machine type implies them, and a pool may refuse them."""
     return {
         "machine_type": machine.name,
         "accelerator_type": machine.vertex_gpus,
@@ -76,14 +76,14 @@ def _machine_spec(machine: MachineType) -> Machine:
 
 
 def _autoscaling_spec(spec: team.ResourcePoolSpec) -> Autoscaling | None:
-    """Return the minimum and maximum for autoscaling as strings, as in the API, or None without autoscaling."""
+    """Return the minimum and maximum for autoscaling, as strings as in the API, or None if there is no autoscaling."""
     if spec.max_replicas is None:
         return None
     return {"min_replica_count": str(spec.replicas), "max_replica_count": str(spec.max_replicas)}
 
 
 def _own_account() -> Runtime:
-    """Return the setting with which every job runs as its own service account instead of Vertex AI's shared one."""
+    """Return the setting that makes every job run as its own service account instead of Vertex AI's shared account."""
     return {"service_account_spec": {"enable_custom_service_account": True}}
 
 
@@ -102,7 +102,7 @@ def _options(spec: team.PersistentResourceSpec, scope: Scope) -> Options:
 
 
 def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
-    """Return the paths of the counts that autoscaling changes, with the engine's field names."""
+    """Return the paths of the counts that autoscaling changes, with the field names of the Pulumi engine."""
     scaled = [pool.max_replicas is not None for pool in spec.pools.values()]
     if all(scaled):
         return ("resourcePools[*].replicaCount",)
@@ -110,7 +110,7 @@ def _scaled_counts(spec: team.PersistentResourceSpec) -> tuple[str, ...]:
 
 
 def tensorboard_name(region: str, scope: Scope) -> str:
-    """Return the name with which people and job submission find a team's TensorBoard in a region."""
+    """Return the name of a team's TensorBoard in a region, by which people and job submission find it."""
     return f"{scope.prefix}-{region}"
 
 

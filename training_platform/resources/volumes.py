@@ -1,4 +1,4 @@
-"""Volumes in a cluster: a PersistentVolume for existing storage, and the only claim that may use it."""
+"""Volumes in a cluster: a PersistentVolume for existing storage, and the only PersistentVolumeClaim that may use it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def claimed_volume(into: Component, args: ClaimedVolume) -> None:
 
 
 def _in_zone(zone: str) -> dict[str, Any]:
-    """Return the affinity to a zone. The label is the Persistent Disk driver's own, which GKE nodes have."""
+    """Return a volume's node affinity to a zone, with the label that the Persistent Disk driver uses on GKE nodes."""
     in_zone = {"key": "topology.gke.io/zone", "operator": "In", "values": [zone]}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_zone]}]}}
 
@@ -154,9 +154,9 @@ def team_folder(
 ) -> Resource:
     """Return the Job that creates a team's folder on a shared instance. A missing folder cannot be mounted.
 
-    It also creates the folders of the team's ``directories``, writable by the team's group. The kubelet would create
-    them writable only by root, and NFS does not support fsGroup. The Job mounts the whole share as root, and NFS must
-    allow root to create folders. ``image`` contains ``install`` of coreutils or busybox.
+    It also creates the folders of the team's ``directories``, writable by the team's group. If the kubelet created
+    them, only root could write to them, and NFS does not support fsGroup. The Job mounts the whole share as root, and
+    NFS must allow root to create folders. ``image`` contains ``install`` of coreutils or busybox.
 
     Source: kubernetes v1.36.3, pkg/volume/util/subpath, SafeMakeDir, under the kubelet's umask; pkg/volume/nfs.
     """
