@@ -1,4 +1,4 @@
-"""What Google Cloud, Kueue and the organisation refuse: rules about views, and the adapters that create the views."""
+"""What Google Cloud, Kueue and the organisation refuse: rules, the typed models that rules read, and their adapters."""
 
 from training_platform.config.reading.declaration import RULES, Rule
 from training_platform.rules import (  # noqa: F401 # importing a group registers its rules

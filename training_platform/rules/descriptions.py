@@ -1,7 +1,7 @@
 """Descriptions of declared rules for people, for ``explain``, reports and the pages of the reference.
 
-``descriptions.yaml`` contains the titles of rule sets and groups. ``coverage.yaml`` contains the known refusals, each
-with its rules.
+``descriptions.yaml`` contains the titles of rule sets and groups. ``coverage.yaml`` lists what Google Cloud and others
+are known to refuse, each with the rules that find it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _WORDS = read_file(Path(__file__).with_name("descriptions.yaml"))
 TITLES: Mapping[str, str] = _WORDS["rulesets"]
 """The title of each rule set in the policy pack. An organisation can enable and disable rule sets."""
 GROUPS: Mapping[str, str] = {**TITLES, **_WORDS["groups"]}
-"""The title of each group of rules: the rule sets, and groups that are reported only by a check."""
+"""The title of each group of rules: rule sets, and groups that only checks report."""
 REFUSED_BY: Mapping[str, str] = _WORDS["refused_by"]
-"""Who refuses: keyed by the owner of a rule, otherwise by its group. Nobody refuses because of a note."""
+"""Who refuses what a rule finds, keyed by the rule's owner or else by its group. Notes are refused by nobody."""
 
 
 def describe(rule_id: str) -> Rule:
@@ -35,7 +35,7 @@ def describe(rule_id: str) -> Rule:
 def rule_link(rule_id: str) -> str:
     """Return the path of a rule's heading in the reference, relative to the folder of the reference.
 
-    An id without a description has no heading; the path is then that of the list of all rules.
+    An id without a description has no heading. The path then leads to the list of all rules.
     """
     group = describe(rule_id).ruleset
     return f"rules/{group}.md#{rule_id}" if group in GROUPS else "rules.md"
@@ -43,7 +43,10 @@ def rule_link(rule_id: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSheet:
-    """A rule as shown to users. ``details`` are the paragraphs below its summary, ``facts`` the known refusals' ids."""
+    """A rule as shown to users. ``details`` are the paragraphs below its summary.
+
+    ``facts`` are the ids of the known refusals that the rule covers.
+    """
 
     id: str
     group: str
@@ -57,7 +60,7 @@ class RuleSheet:
 
     @property
     def looks_for(self) -> str:
-        """The summary without its verb, to continue a sentence."""
+        """The summary without its verb, so that it can continue a sentence."""
         return self.summary.removeprefix("Find ")
 
 
@@ -102,7 +105,7 @@ def exemption(rule_id: str, finding: Finding | None = None) -> str:
 
 
 def acknowledgement(finding: Finding) -> str:
-    """Return an entry of ``stacks/exemptions.yaml`` for the losses of a decision.
+    """Return an entry of ``stacks/exemptions.yaml`` that acknowledges the losses that a decision causes.
 
     It is not accepted until somebody signs it.
     """

@@ -1,4 +1,7 @@
-"""References to resources of other programs, and resources that no ledger counts. Both are reported as not checked."""
+"""Resources that rules cannot check: those of other programs, and those whose quota is not counted.
+
+Both are reported as not checked.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ _REFERENCES: Final[tuple[tuple[type[View], str, type[View], str], ...]] = (
     source="the ledgers, which count node pools, persistent resources, Filestore, Lustre and parts of networks",
 )
 def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
-    """Find a resource with its own VMs, accelerators or disks, whose quota demand no ledger counts."""
+    """Find a resource with its own VMs, accelerators or disks whose quota demand is not counted."""
     if resource.type in UNCOUNTED:
         message = f"{resource.name} has its own VMs, accelerators or disks, which no ledger counts"
         yield finding(resource, "", message, unjudged="resource with an uncounted quota")
@@ -72,7 +75,7 @@ def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
     source="resources that another program or stack creates are not in this plan",
 )
 def elsewhere(program: Program) -> Iterator[Draft]:
-    """Find a resource that refers to a cluster, a network or an account of another program, which no rule compares.
+    """Find a reference to a cluster, a network or an account of another program, to which no rule can compare anything.
 
     References that a stack file declares are left out: other rules check them, or report what is unknown about them.
     """
@@ -99,7 +102,7 @@ def elsewhere(program: Program) -> Iterator[Draft]:
 
 
 def _references(program: Program) -> Iterator[Draft]:
-    """Find names in fields that do not belong to any resource of the program."""
+    """Find a field that contains the name of a resource that is not in the program."""
     for kind, field, target_kind, target_field in _REFERENCES:
         targets = program.all(target_kind)
         for view in program.all(kind):
@@ -112,7 +115,7 @@ def _references(program: Program) -> Iterator[Draft]:
 
 
 def _other_projects(program: Program) -> Iterator[Draft]:
-    """Find projects that only own resources use and no other resource of the stack. Each is reported once."""
+    """Find a project that is used only by the organisation's own resources. Each project is reported once."""
     resources = program.all(ObjectView)
     projects = {str(resource.inputs.get("project")) for resource in resources if resource.own_line is None}
     for resource in resources:
@@ -127,7 +130,7 @@ def _other_projects(program: Program) -> Iterator[Draft]:
 
 
 def _interfaces(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find networks and subnets of other programs in a pool's additional interfaces. Each is reported once."""
+    """Find a network or subnet of another program in a pool's additional interfaces. Each is reported once."""
     reported: set[object] = {None}
     for nic in pool.nics:
         places: tuple[tuple[object, str, Sequence[View]], ...] = (

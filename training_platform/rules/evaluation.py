@@ -1,6 +1,7 @@
-"""Runs rules on a stack's views. Each rule gets the views of the type of its first parameter.
+"""Runs rules on a stack's views, which are typed models of its resources.
 
-Findings have a file, line and column if the program's stack file is known.
+The type of a rule's first parameter determines which views it gets. Findings have a file, line and column if the
+program's stack file is known.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _REFUSERS: frozenset[Owner | None] = frozenset({"google", "provider", "kubernete
 
 
 def view_rules() -> list[Rule]:
-    """Return the rules about views, in order of declaration."""
+    """Return the rules that read views, in order of declaration."""
     return [rule for rule in RULES.values() if rule.check is not None]
 
 
 def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack | None = None) -> list[Finding]:
     """Run rules on a stack's views and return their findings. A rule that needs an unknown value yields a note.
 
-    If a rule raises an exception, which is a bug of ours, this becomes a ``failed`` finding, and the other rules still
+    If a rule raises an exception, this is a bug of ours. It becomes a ``failed`` finding, and the other rules still
     run. ``file`` is the stack of the stack file; without it, findings have no file and no line. Equal findings about
     several resources of one section, such as the slices of a pool, are merged. If both a rule and a document refuse a
     value, only the rule's finding is returned, because it is more informative.
@@ -59,7 +60,7 @@ def evaluate(program: Program, rules: Iterable[Rule] | None = None, file: Stack 
 
 
 def _field_path(view: View, name: str, file: Stack | None) -> Path:
-    """Return the path of a view's field in the stack file. It is in ``provider_inputs`` if the file sets it there."""
+    """Return the path in the stack file of a view's field. It is in ``provider_inputs`` if the file sets it there."""
     path = view.path(name) if name else view.origin
     if file is None or not view.origin:
         return path
@@ -73,7 +74,10 @@ def _field_path(view: View, name: str, file: Stack | None) -> Path:
 
 
 def _drafts(rule: Rule, program: Program) -> Iterator[tuple[View, Draft]]:
-    """Yield the drafts of a rule for each of its views. A failure outside any view applies to the whole program."""
+    """Yield the findings of a rule before they have positions, each with its view.
+
+    A failure outside any view applies to the whole program.
+    """
     view: View = program
     try:
         views: Iterable[View] = [program] if rule.reads is Program else program.all(rule.reads, rule.when)
@@ -110,7 +114,7 @@ def _failure(rule: Rule, view: View, error: Exception) -> Draft:
 
 
 def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | None) -> Finding:
-    """Return a draft as a finding. Without a stack file, its path is the input as the program writes it.
+    """Return a draft as a finding. Without a stack file, its path is the input's name in the program.
 
     A message such as ``is 9 GB`` continues a path in a stack file. Without a path, the input becomes its subject.
     """

@@ -1,12 +1,12 @@
 """Exemptions: findings that an owner accepts until a date, from ``stacks/exemptions.yaml``.
 
 An exemption names a rule, a stack, and either a ``path`` or a ``resource``. The path of a section in the stack's file
-includes everything below it. A resource is its logical name, or ``<type> <name>``. ``*`` matches any string. An
-exemption is valid until the end of the day ``expires``.
+includes everything below it. A resource is given by its logical name, or as ``<type> <name>``. ``*`` matches any
+string. An exemption is valid until the end of the day ``expires``.
 
-An acknowledgement permits one decision in a change to cause losses. It names the field and its new value, or the
-resource and its inputs if no field decides. It lists what may be taken from its own stack and from other stacks. It may
-be in the file before and after the change, until its expiry date.
+An acknowledgement permits one decision in a change to cause losses. It names the field and its new value, or, if the
+decision is not made in a field, the resource and its inputs. It lists what may be taken from its own stack and from
+other stacks. It may be in the file before and after the change, until its expiry date.
 
 A file that cannot be read or is rejected exempts nothing, and a check reports this instead of a verdict.
 """
@@ -50,11 +50,11 @@ _BY_AMOUNT = frozenset(
         RESERVATION_EXCEEDED,
     )
 )
-"""Rules about a limit with several holders. An exemption gives the maximum that they may need together."""
+"""Rules about a limit that several stacks or pools share. An exemption gives the maximum that they may use together."""
 EXEMPTIBLE = frozenset(rule.id for rule in RULES.values() if rule.excuse == "exemption")
 """Rules that an exemption may name."""
 LOSSES = frozenset(rule.id for rule in RULES.values() if rule.excuse == "acknowledgement")
-"""Rules about losses caused by a change. An acknowledgement may name them."""
+"""Rules about losses that a change causes. An acknowledgement may name them."""
 
 
 def _not_blank(value: str) -> str:
@@ -124,8 +124,8 @@ class Exemption(Section):
     def covers(self, finding: Finding) -> bool:
         """Return True if the exemption applies to a finding and its amount, ignoring its expiry date.
 
-        An entry without an amount, which was allowed in the past, applies only to a limit if it names all of its
-        holders.
+        In the past, entries without an amount were allowed. Such an entry applies only to a limit whose holders it all
+        names.
         """
         if finding.rule != self.rule:
             return False
@@ -142,7 +142,10 @@ class Exemption(Section):
         return bool(pattern.fullmatch(resource) or pattern.fullmatch(resource.partition(" ")[2]))
 
     def names_limit(self, finding: Finding) -> bool:
-        """Return True if the exemption names the limit of a finding, through any of its holders, up to any amount."""
+        """Return True if the exemption names the limit of a finding through any of its holders, up to any amount.
+
+        A holder is something that uses part of the limit, such as a pool.
+        """
         if self.up_to is None or finding.rule != self.rule:
             return False
         if self.quota is not None and not _pattern(self.quota, below=False).fullmatch(finding.about):
@@ -155,12 +158,12 @@ class Exemption(Section):
 
     @property
     def names_everything(self) -> bool:
-        """Return True if it applies to any section or resource of its stack and names neither a limit nor a grant."""
+        """Return True if the exemption applies to all of its stack and names neither a limit nor a grant."""
         return not self.subject.strip("*") and self.up_to is None and self.grant is None
 
     @property
     def names_no_amount(self) -> bool:
-        """Return True if it is for a limit with several holders but names no amount, which was allowed in the past."""
+        """Return True if the exemption is for a shared limit but gives no amount, which was allowed in the past."""
         return self.rule in _BY_AMOUNT and self.up_to is None
 
 
@@ -216,7 +219,7 @@ class Acknowledgement(Section):
     def accepts(self, act: LossPlace, cause: LossPlace, kind: LossKind, stack: str) -> bool:
         """Return True if the entry permits a decision to take something from a stack, ignoring its expiry date.
 
-        An entry with an effect, as in version 0.1, names only the cause of this loss.
+        Entries from version 0.1 have an ``effect``. Such an entry names only the cause of this loss.
         """
         if self.effect:
             return self.place == cause and self.effect == LOSS_RULES[kind].id
@@ -224,12 +227,12 @@ class Acknowledgement(Section):
         return self.place == act and kind in taken
 
     def covers(self, _: Finding) -> bool:
-        """Return False. Whether an entry applies is decided separately for each loss of a decision."""
+        """Return False, because whether an entry applies is decided separately for each loss."""
         return False
 
     @property
     def names_no_resource(self) -> bool:
-        """Return True if it is for resources of a stack but names none, as was once allowed. It has no effect."""
+        """Return True if the entry is for resources but names none, which was once allowed. It then has no effect."""
         return self.path == "." and self.effect is not None and self.effect not in ("leaves-stack", "costs-more")
 
     @property
@@ -261,13 +264,13 @@ class ExemptionEntry(NamedTuple):
 
 
 class Exempted(NamedTuple):
-    """A finding that does not count, and the entry that is the reason."""
+    """A finding to which an exemption applies, and the entry of the exemption."""
 
     finding: Finding
     entry: ExemptionEntry
 
     def __str__(self) -> str:
-        """Return the reason why the finding does not count, as reports show it below the finding."""
+        """Return the reason why the finding is ignored, as reports show it below the finding."""
         exemption = self.entry.exemption
         verb = "acknowledged" if isinstance(exemption, Acknowledgement) else "exempt"
         return f"{verb} until {exemption.expires} by {exemption.owner}: {' '.join(exemption.reason.split())}"
@@ -308,8 +311,8 @@ EXEMPTION_UNTYPED = declare(
 class Exemptions:
     """The exemptions of a repository on one day. ``unreadable`` has a sentence for each problem in the file.
 
-    ``added`` are the entries that a change adds. They do not permit anything that affects another team. Such an entry
-    must be merged before the change that needs it.
+    ``added`` are the entries that a change adds. They permit nothing that affects another team. To do so, an entry must
+    be merged before the change that needs it.
     """
 
     today: date
@@ -318,13 +321,16 @@ class Exemptions:
     added: tuple[Exemption | Acknowledgement, ...] = ()
 
     def since(self, base: Exemptions) -> Exemptions:
-        """Return the exemptions with those ``added`` since a base. A changed expiry date or reason does not count."""
+        """Return the exemptions with the entries ``added`` since a base.
+
+        An entry is not added if only its expiry date or reason has changed.
+        """
         before = [_without_terms(entry.exemption) for entry in base.entries if entry.exemption.expires >= self.today]
         rows = (entry.exemption for entry in self.entries)
         return replace(self, added=tuple(row for row in rows if _without_terms(row) not in before))
 
     def split(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Exempted]]:
-        """Return the findings that count, and the findings to which an exemption applies today."""
+        """Separate findings into those to which no exemption applies today and those to which one applies."""
         counted: list[Finding] = []
         exempted: list[Exempted] = []
         for row in findings:
@@ -363,7 +369,7 @@ class Exemptions:
     ) -> ExemptionEntry | None:
         """Return the first acknowledgement that permits a decision to take something from a stack today.
 
-        It must name one of the decision's causes. If a team's file takes something from others, the entry counts only
+        It must name one of the decision's causes. If a team's file takes something from others, the entry applies only
         if it was merged before.
         """
         for entry in self.entries:
@@ -377,7 +383,10 @@ class Exemptions:
         return None
 
     def of_another_value(self, act: LossPlace) -> str:
-        """Return where an acknowledgement names an act's field or resource with another new value; empty if none."""
+        """Return the position and value of an acknowledgement for the same field or resource with another new value.
+
+        Return an empty string if there is none.
+        """
         for entry in self.entries:
             row = entry.exemption
             if isinstance(row, Acknowledgement) and row.place._replace(becomes=act.becomes) == act != row.place:
@@ -401,7 +410,7 @@ class Exemptions:
 
         ``stacks`` are all existing stacks. For stacks that were not checked, only expired exemptions are reported,
         which needs no plan. An exemption can be reported as unused only for a ``decided`` stack, which has a plan that
-        every rule has seen.
+        every rule has checked.
         """
         return located(self._drafts(used, stacks, checked, decided))
 
@@ -448,12 +457,12 @@ class Exemptions:
 
 
 def _without_terms(row: Exemption | Acknowledgement) -> Mapping[str, Any]:
-    """Return what an entry applies to, without its reason, owner and expiry date."""
+    """Return the fields that say to what an entry applies, without its reason, owner and expiry date."""
     return row.model_dump(exclude={"reason", "owner", "expires"})
 
 
 def _of_acknowledgement(entry: ExemptionEntry, row: Acknowledgement, days: int) -> Iterator[Draft]:
-    """Yield what has to change in an acknowledgement that expired ``days`` days ago."""
+    """Yield findings about what has to change in an acknowledgement that expired ``days`` days ago."""
     if days > 0:
         yield finding(entry, (), f"{row.subject}: has expired", rule=EXEMPTION_UNUSED, allowed="delete it")
     elif row.names_no_resource:
@@ -509,7 +518,7 @@ SCHEMA_FILE = "stacks/exemptions.schema.json"
 
 
 def exemptions_schema() -> dict[str, Any]:
-    """Return the JSON schema, with which an editor suggests the rules that can be exempt."""
+    """Return the JSON schema, from which an editor suggests the rules that an entry may name."""
     schema = file_schema(ExemptionsFile, "Exemptions")
     exemption = schema["$defs"]["Exemption"]
     exemption["properties"]["rule"]["enum"] = sorted(EXEMPTIBLE)

@@ -1,7 +1,7 @@
-"""What stack files say about networks, subnets and clusters that already exist.
+"""Rules about existing networks, subnets and clusters, according to the stack files that use them.
 
 These are not resources of any stack, so their address ranges are checked according to the files. One subnet may serve
-clusters of several environments, so its use is summed over all of them. What only the owner knows is counted as not
+clusters of several environments, so its use is summed over all of them. What only the owner knows is reported as not
 checked.
 """
 
@@ -78,8 +78,8 @@ CLUSTER_TWICE = declare(
 class SubnetUse(NamedTuple):
     """What one cluster needs of an existing subnet: its maximum number of nodes, and the addresses of their pods.
 
-    ``subnet`` is the subnet's host project, VPC, region and name. ``min_pod_addresses`` are needed at the pools'
-    minimum.
+    ``subnet`` is the subnet's host project, VPC, region and name. ``min_pod_addresses`` are needed when all pools have
+    their minimum size.
     """
 
     stack: Stack
@@ -97,7 +97,7 @@ class SubnetUse(NamedTuple):
 
 
 def existing_subnets(stack: Stack) -> Iterator[View]:
-    """Yield a view for the ranges that an environment's file gives for each existing subnet."""
+    """Yield the address ranges that an environment's file gives for each existing subnet, as a view for rules."""
     for cluster, subnet, spec in _existing(stack):
         project, network, region, name = subnet
         ranges = [{"rangeName": field, "ipCidrRange": getattr(spec, field)} for field in ("pods", "services")]
@@ -114,7 +114,7 @@ def existing_subnets(stack: Stack) -> Iterator[View]:
 
 
 def subnet_uses(stack: Stack, views: Iterable[View]) -> Iterator[SubnetUse]:
-    """Yield what each cluster of an environment needs of its existing subnet, according to the views of its plan."""
+    """Yield what each cluster of an environment needs of its existing subnet, according to the environment's plan."""
     of_pools: dict[str, list[NodePoolView]] = defaultdict(list)
     clusters: dict[str, ClusterView] = {}
     for view in views:
@@ -138,7 +138,7 @@ def subnet_uses(stack: Stack, views: Iterable[View]) -> Iterator[SubnetUse]:
 
 
 def _existing(stack: Stack) -> Iterator[tuple[str, tuple[str, str, str, str], SubnetSpec]]:
-    """Yield the clusters of an environment on existing subnets, with the subnet and its ranges in the file."""
+    """Yield an environment's clusters that are on existing subnets, each with the subnet and its ranges in the file."""
     environment = stack.environment
     if environment is None or environment.network is None:
         return
@@ -150,7 +150,7 @@ def _existing(stack: Stack) -> Iterator[tuple[str, tuple[str, str, str, str], Su
 
 
 def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterator[Draft]:
-    """Find existing subnets that are too small for all clusters on them, and report what is unknown about them."""
+    """Find an existing subnet that is too small for all of its clusters, and report what is unknown about it."""
     of_subnet: dict[tuple[object, ...], list[SubnetUse]] = defaultdict(list)
     of_pods: dict[tuple[object, ...], list[SubnetUse]] = defaultdict(list)
     for use in uses:
@@ -168,7 +168,7 @@ def existing_networks(uses: Sequence[SubnetUse], workspace: Workspace) -> Iterat
 
 
 def _not_judged(workspace: Workspace) -> Iterator[Draft]:
-    """Report once for each existing network, cluster and installation what is unknown about it."""
+    """Report once what is unknown about each existing network, cluster and software installation."""
     for stack, environment in workspace.environments():
         if environment.network is not None:
             message = (
@@ -205,7 +205,7 @@ def _nodes(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
 
 
 def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
-    """Find secondary ranges of one subnet with the same name but different addresses.
+    """Find secondary ranges of one subnet that have the same name but different addresses.
 
     Also find a range that two clusters use for Services.
     """
@@ -237,7 +237,7 @@ def _range_names(sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
 
 
 def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
-    """Find two sections for the same cluster that both install Kueue or JobSet."""
+    """Find a cluster that occurs in two sections which both install Kueue or JobSet."""
     installers: dict[tuple[str, str, str, str], str] = {}
     for stack, environment in workspace.environments():
         for name, cluster in environment.clusters.items():
@@ -260,7 +260,7 @@ def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
 
 
 def _pods(use: SubnetUse, sharing: Sequence[SubnetUse]) -> Iterator[Draft]:
-    """Find a secondary range with too few blocks for the maximum number of nodes of all clusters that use it."""
+    """Find a pod range that is too small for the maximum number of nodes of all clusters that use it."""
     room = IPv4Network(use.spec.pods)
     needed = sum(other.pod_addresses for other in sharing)
     if needed > room.num_addresses:

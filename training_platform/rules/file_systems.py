@@ -1,4 +1,4 @@
-"""Rules about Filestore and Managed Lustre: tiers with bands of capacities in GiB, exports, snapshots."""
+"""Rules about Filestore and Managed Lustre: tiers with their ranges of capacity in GiB, exports, snapshots."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _BASIC = frozenset(name for name in FILESTORE_TIERS if name.startswith("BASIC_")
     "no tier (an undated copy, read 2026-11-28)",
 )
 def filestore_protection(instance: FilestoreView) -> Iterator[Draft]:
-    """Find deletion protection on a basic tier, on which it was refused at creation; sources disagree."""
+    """Find deletion protection on a basic tier. It was refused at creation, but sources disagree."""
     if instance.deletion_protection and instance.tier in _BASIC:
         message = (
             f"{instance.tier} instances with deletion protection were refused in 2024; Google's page does not say "
@@ -202,7 +202,7 @@ def filestore_iops(instance: FilestoreView) -> Iterator[Draft]:
 
 
 def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) -> Iterator[Draft]:
-    """Find IOPS per TiB that are outside the range of the capacity's band, or between its steps."""
+    """Find IOPS per TiB that are not allowed for the instance's capacity, or that are between two steps."""
     low, high, step = _per_tib_range(capacity_tib)
     is_on_step = (per_tib - low) % step == 0 or per_tib == high
     if low <= per_tib <= high and is_on_step:
@@ -214,7 +214,7 @@ def _iops_per_tib(instance: FilestoreView, per_tib: int, capacity_tib: float) ->
 
 
 def _per_tib_range(capacity_tib: float) -> tuple[int, int, int]:
-    """Return the minimum and maximum IOPS per TiB for a capacity's band, and their step."""
+    """Return the minimum, the maximum and the step of the IOPS per TiB that are allowed for a capacity."""
     return IOPS_PER_TIB_HIGH_BAND if capacity_tib >= HIGH_BAND_TIB else IOPS_PER_TIB_LOW_BAND
 
 
@@ -227,7 +227,7 @@ def filestore_directory(instance: FilestoreView) -> Iterator[Draft]:
 
 
 def not_in_a_zone(instance: FilestoreView | LustreView, instances: str) -> Draft:
-    """Return the finding about an instance in a region although ``instances`` are zonal."""
+    """Return the finding about an instance that is in a region although ``instances`` of its kind are zonal."""
     location = instance.location
     zones = zones_in(location)
     message = f"{instances} are zonal, but {location} is a region"
@@ -242,7 +242,7 @@ MOST_RANGES = 64  # in all entries together
 
 @rule("filestore-exports", ruleset="filestore", source=_API)
 def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
-    """Find instances with too many exports or address ranges, and ranges that overlap between exports."""
+    """Find an instance with too many exports or address ranges, or with ranges that overlap between exports."""
     exports = instance.exports
     if len(exports) > MOST_EXPORTS:
         yield finding(instance, "exports", f"has {len(exports)} entries", allowed=f"at most {MOST_EXPORTS}")
@@ -265,7 +265,7 @@ def filestore_exports(instance: FilestoreView) -> Iterator[Draft]:
     source="house rule: a Job creates the folders of teams as root",
 )
 def filestore_squashed_root(instance: FilestoreView) -> Iterator[Draft]:
-    """Find an instance of several teams whose exports squash root, which prevents creating their folders."""
+    """Find an instance used by several teams whose exports squash root, so that their folders cannot be created."""
     owner = (instance.labels or {}).get("team")
     if not owner and any(export.squashed for export in instance.exports):
         message = "root is squashed, so no Job can create the teams' folders; they would have to exist already"
@@ -298,7 +298,7 @@ BLOCK = 23  # prefix length of an instance's range; an older copy of the page sa
 
 @rule("lustre-capacity", ruleset="lustre", source=_PAGES)
 def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
-    """Find a capacity, in GiB, that the throughput does not support.
+    """Find a capacity, in GiB, that is not supported at the instance's throughput.
 
     A capacity above the maximum is a warning: Google's pages differ, and the limit has been raised in the past. An
     instance without a throughput belongs to the dynamic tier, which document rules check.
@@ -325,7 +325,7 @@ def lustre_capacity(instance: LustreView) -> Iterator[Draft]:
 
 @rule("lustre-location", ruleset="lustre", source=_PAGES)
 def lustre_location(instance: LustreView) -> Iterator[Draft]:
-    """Find a Managed Lustre instance in a region, although instances are zonal."""
+    """Find a Managed Lustre instance in a region, although its instances are zonal."""
     if not is_zone(instance.location):
         yield not_in_a_zone(instance, "instances")
 
@@ -356,12 +356,12 @@ def lustre_addresses(program: Program) -> Iterator[Draft]:
 
 
 def fits(bands: Sequence[Band], size: int) -> bool:
-    """Return True if a capacity is in a band and on one of its steps."""
+    """Return True if a capacity is within one of the ranges ``bands`` and on one of its steps."""
     return any(band.low_gib <= size <= band.high_gib and (size - band.low_gib) % band.step_gib == 0 for band in bands)
 
 
 def shown(bands: Sequence[Band]) -> str:
-    """Return the capacities of bands as text."""
+    """Return ranges of capacities as text."""
     ranges = [(f"{low:,} to {high:,} GiB", step) for low, high, step in bands]
     return ", or ".join(text + (f" in steps of {step:,}" if step > 1 else "") for text, step in ranges)
 

@@ -1,4 +1,4 @@
-"""Roles of one team on resources of another: its buckets, secrets, images, account, namespaces and folders.
+"""Roles of one team on another team's resources: its buckets, secrets, images, account, namespaces and folders.
 
 A data set in another team's bucket causes such a role, and `own_resources.py` can add one. The owner of a bucket
 consents in its own file, with ``readers`` and ``writers``. Every check reports the roles without consent; a comparison
@@ -46,7 +46,7 @@ FOREIGN_ACCESS = declare(
 
 
 class ForeignGrant(NamedTuple):
-    """A role on a resource of another team, ``owner``, for people or jobs of a team's stack, granted by ``planned``."""
+    """A role that people or jobs of one team have on a resource of another team, ``owner``; ``planned`` grants it."""
 
     planned: Resource
     principal: str
@@ -62,7 +62,7 @@ _MOST_PRINCIPALS = 2  # that a finding names
 
 
 class Teams:
-    """The members and resources of each team, and whom each team allows to use its buckets."""
+    """The members and resources of each team, and the teams that may use each team's buckets."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._of_principal: dict[str, set[str]] = defaultdict(set)
@@ -97,9 +97,9 @@ class Teams:
                 self._consented.update({(bucket, writer): WRITES for writer in writers})
 
     def without_consent(self, principal: str, role: str, resource: str, stack: str) -> tuple[str, str] | None:
-        """Return the stacks of a principal's team and of the resource's owner, if the owner did not consent to a role.
+        """Return the stacks of a principal's team and of a resource's owner if the owner did not consent to the role.
 
-        If a principal belongs to several teams, it counts as a member of the team whose ``stack`` grants the role.
+        If a principal belongs to several teams, it is treated as a member of the team whose ``stack`` grants the role.
         """
         teams = self._of_principal.get(principal, set())
         other_teams = self._of_resource.get(resource, set()) - teams
@@ -115,7 +115,7 @@ class Teams:
 
 
 def foreign_access(workspace: Workspace) -> Iterator[Draft]:
-    """Find the roles of teams on other teams' resources, in every stack whose grants were recorded."""
+    """Find roles of teams on other teams' resources, in every stack whose grants were recorded."""
     for stack in workspace.stacks.values():
         if stack.section is not None:
             yield from _of_other_teams(stack, Locator(stack.section), workspace)
@@ -126,7 +126,10 @@ def foreign_access(workspace: Workspace) -> Iterator[Draft]:
 
 
 def _of_no_team(stack: Stack, path: Path, team: Team, spec: TeamDataSpec, home: Environment) -> Iterator[Draft]:
-    """Find a team's data set in a bucket of no stack, if no data set of the environment allows the team to use it."""
+    """Find a team's data set in a bucket that belongs to no stack and that the environment does not allow it to use.
+
+    The environment allows this with a data set of its own.
+    """
     bucket = spec.bucket.name
     declared = [row for row in home.data_sets.values() if row.bucket and row.bucket.name == bucket]
     if spec.writable:
@@ -149,7 +152,7 @@ def _of_no_team(stack: Stack, path: Path, team: Team, spec: TeamDataSpec, home: 
 
 
 def _of_other_teams(stack: Stack, locator: Locator, workspace: Workspace) -> Iterator[Draft]:
-    """Find the foreign roles in a stack's plan. Roles of one section on one resource are reported together."""
+    """Find roles on other teams' resources in a stack's plan. Roles of one section on one resource are one finding."""
     together: dict[tuple[object, str, str], list[ForeignGrant]] = defaultdict(list)
     for grant in kept_foreign_grants(stack.name, workspace):
         planned = grant.planned
@@ -176,12 +179,12 @@ def _of_other_teams(stack: Stack, locator: Locator, workspace: Workspace) -> Ite
 
 
 def _grant(roles: Iterable[str], resource: str, team: str) -> str:
-    """Return a team's roles on a resource as an exemption writes them."""
+    """Return a team's roles on a resource in the form in which an exemption names them."""
     return f"{', '.join(sorted(roles))} on {resource} for {team}"
 
 
 def _consent(resource: str, roles: Iterable[str], stack: Stack, owner: Stack, workspace: Workspace) -> str:
-    """Return the field in the owner's file that gives consent to roles, if one exists."""
+    """Return the field in which the owner's file consents to the roles, if there is one."""
     section = owners(workspace).section(resource)
     if section is None or stack.team is None or not WRITES.issuperset(roles):
         return f"roles of {owner.name} only"
@@ -191,17 +194,17 @@ def _consent(resource: str, roles: Iterable[str], stack: Stack, owner: Stack, wo
 
 
 def keep_foreign_grants(plan: Plan, environment: str, workspace: Workspace) -> None:
-    """Record the roles in a plan that a team gets on other teams' resources, for ``kept_foreign_grants``."""
+    """Record which roles a plan gives to a team on other teams' resources, for ``kept_foreign_grants``."""
     workspace.once(_key(plan.name), lambda: tuple(foreign_grants(plan, environment, owners(workspace))))
 
 
 def owners(workspace: Workspace) -> Teams:
-    """Return the teams of a workspace."""
+    """Return the members and resources of all teams in a workspace."""
     return workspace.once("owners of resources", lambda: Teams(workspace))
 
 
 def kept_foreign_grants(name: str, workspace: Workspace) -> tuple[ForeignGrant, ...]:
-    """Return the recorded roles of a stack's plan; empty without a plan."""
+    """Return the roles that were recorded for a stack's plan; empty without a plan."""
     return workspace.once(_key(name), tuple)
 
 
@@ -210,7 +213,7 @@ def _key(name: str) -> tuple[str, str]:
 
 
 def foreign_grants(plan: Plan, environment: str, teams: Teams) -> Iterator[ForeignGrant]:
-    """Yield the roles in a plan that a team gets on another team's resources without that team's consent."""
+    """Yield the roles that a plan gives to a team on another team's resources without that team's consent."""
     roles = [(grant.planned_as, grant.principal, grant.role, grant.resource) for grant in plan_grants(plan)]
     for resource in plan.resources():
         inputs = resource.inputs

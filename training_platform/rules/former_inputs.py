@@ -1,4 +1,4 @@
-"""Inputs in ``provider_inputs`` that became fields in the last release. They cause warnings; plans still work."""
+"""Inputs in ``provider_inputs`` that became fields in the last release. They cause warnings, but plans still work."""
 
 from __future__ import annotations
 

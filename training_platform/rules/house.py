@@ -36,9 +36,9 @@ def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
     source="training_platform/catalog/data/software.yaml, which lists the tests with each release",
 )
 def chart_version_untested(release: ReleaseView) -> Iterator[Draft]:
-    """Find a chart in the catalogue with a version whose values and objects are untested.
+    """Find a chart of the catalogue in a version whose values and objects are untested.
 
-    A chart from a folder, or without a version, passes, because its version is unknown.
+    A chart from a folder, or without a version, is accepted, because its version is unknown.
     """
     chart = release.catalogued
     if chart is None or not chart.tested or release.version is None:
@@ -76,7 +76,7 @@ def own_labels(resource: LabelledView, program: Program) -> Iterator[Draft]:
 def label_form(resource: LabelledView) -> Iterator[Draft]:
     """Find labels that Google Cloud refuses: not in lower case, longer than 63 characters, or more than 64 labels.
 
-    Letters of other scripts, which Google Cloud accepts, are not checked.
+    Google Cloud also accepts letters of other scripts. These are not checked.
     """
     labels = resource.labels or {}
     if len(labels) > MOST_LABELS:
@@ -101,7 +101,7 @@ _HOUSE = "house rule: one command must not delete production resources with data
     source="house rule: a setting says whether an environment is production; its name does not decide this",
 )
 def production_said(_: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find an environment whose file does not say whether it is production. No production rule would apply to it."""
+    """Find an environment whose file does not say if it is production. Rules about production would not apply to it."""
     if program.team is None and program.known("production") and program.production is None:
         message = "the file does not say whether this environment is production"
         allowed = "production: true or production: false under training-platform:environment"

@@ -89,7 +89,7 @@ _GATE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 
 @rule("kueue-limits-need-cohort", ruleset="kueue", owner="kueue", source=_WEBHOOK)
 def kueue_limits_need_cohort(quota: FlavorQuotaView) -> Iterator[Draft]:
-    """Find a borrowing or lending limit of a ClusterQueue without a cohort."""
+    """Find a borrowing or lending limit in a ClusterQueue that is in no cohort."""
     if quota.cohort:
         return
     for field in ("borrowing_limit", "lending_limit"):
@@ -109,7 +109,7 @@ def kueue_lending_limit(quota: FlavorQuotaView) -> Iterator[Draft]:
 
 @rule("kueue-quantities", ruleset="kueue", owner="kueue", source=_WEBHOOK)
 def kueue_quantities(quota: FlavorQuotaView) -> Iterator[Draft]:
-    """Find a quantity below 0."""
+    """Find a negative quantity."""
     for field in ("nominal_quota", "borrowing_limit", "lending_limit"):
         amount = getattr(quota, field)
         if amount is not None and amount < 0:
@@ -118,7 +118,10 @@ def kueue_quantities(quota: FlavorQuotaView) -> Iterator[Draft]:
 
 @object_rule("kueue-resource-groups", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_resource_groups(view: ObjectView) -> Iterator[Draft]:
-    """Find flavors whose resources differ from their group's or its order, and names that are in two groups."""
+    """Find flavors whose resources differ from their group's resources or are in another order.
+
+    Also find a flavor or a resource that is in two groups.
+    """
     inputs = view.inputs
     all_resources: list[str | None] = []
     all_flavors: list[str | None] = []
@@ -144,7 +147,7 @@ def kueue_resource_groups(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("kueue-amounts", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_amounts(view: ObjectView) -> Iterator[Draft]:
-    """Find quantities below 0, lending limits above the nominal quota, and limits without a cohort or parent."""
+    """Find negative quantities, lending limits above the nominal quota, and limits without a cohort or parent."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     has_cohort = any(spec.get(name) not in (None, "") for name in ("cohortName", "cohort", "parentName"))
@@ -182,7 +185,7 @@ def _amount_findings(view: ObjectView, path: str, row: Json, cohort_field: str, 
 
 @object_rule("kueue-preemption", QUEUE, COHORT, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_preemption(view: ObjectView) -> Iterator[Draft]:
-    """Find borrowing within a cohort in a queue that reclaims nothing, and a fair sharing weight below 0."""
+    """Find a queue that borrows within its cohort but reclaims nothing, and a negative fair sharing weight."""
     inputs = view.inputs
     preemption = block(inputs, "spec", "preemption")
     policy = block(preemption, "borrowWithinCohort").get("policy")
@@ -210,7 +213,7 @@ def kueue_preemption(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("kueue-checks", QUEUE, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_checks(view: ObjectView) -> Iterator[Draft]:
-    """Find repeated admission checks, and admission checks on flavors that the queue does not have."""
+    """Find repeated admission checks, and admission checks for flavors that are not in the queue."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     flavors: list[str | None] = []
@@ -229,7 +232,7 @@ def kueue_checks(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("kueue-selector", QUEUE, ruleset="kueue", owner="kueue", source=_QUEUE_SOURCE)
 def kueue_selector(view: ObjectView) -> Iterator[Draft]:
-    """Find expressions in a namespace selector whose operator requires values, or does not allow them."""
+    """Find an expression in a namespace selector that lacks values its operator requires, or has values it forbids."""
     inputs = view.inputs
     for index, row in entries(block(inputs, "spec", "namespaceSelector"), "matchExpressions"):
         path = f"spec.namespaceSelector.matchExpressions[{index}].values"
@@ -248,7 +251,7 @@ def kueue_selector(view: ObjectView) -> Iterator[Draft]:
     source="Kueue 0.19.2, CRD and webhook of ResourceFlavor, tried 2026-11-22",
 )
 def kueue_flavor_form(view: ObjectView) -> Iterator[Draft]:
-    """Find a flavor with a topology but without node labels, and two taints with the same key and effect."""
+    """Find a flavor that has a topology but no node labels, and two taints with the same key and effect."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     if spec.get("topologyName") is not None and not spec.get("nodeLabels"):
@@ -270,7 +273,7 @@ def kueue_flavor_form(view: ObjectView) -> Iterator[Draft]:
     source="Kueue 0.19.2, CRD of Topology, tried 2026-11-22",
 )
 def kueue_topology_levels(view: ObjectView) -> Iterator[Draft]:
-    """Find levels of a topology that are repeated, or below the host level."""
+    """Find topology levels that are repeated, or that are below the level of hosts."""
     inputs = view.inputs
     levels = [string(row, "nodeLabel") for _, row in entries(block(inputs, "spec"), "levels")]
     for index, name in duplicates(levels):
@@ -291,7 +294,7 @@ def kueue_topology_levels(view: ObjectView) -> Iterator[Draft]:
     source="GKE docs, TPU concepts: labels that GKE sets; Kueue ff69552, ResourceFlavor, read 2026-08-22",
 )
 def tpu_flavor_topology(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool whose slice topology differs from the one in its ResourceFlavor. Its jobs would never start."""
+    """Find a pool whose slice topology differs from its ResourceFlavor's. Jobs would never start there."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu":
         return
@@ -350,7 +353,7 @@ def flavor_accelerator(flavor: FlavorView, program: Program) -> Iterator[Draft]:
     source="Kueue v0.19.2, tas_flavor_snapshot.go and its page on topology-aware scheduling, read 2026-11-22; tried",
 )
 def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a pool that scales up for pending pods, in a flavor whose jobs Kueue places only on existing VMs."""
+    """Find a pool that scales up for pending pods although Kueue places the jobs of its flavor only on existing VMs."""
     flavor = pool.node_labels.get(FLAVOR_LABEL)
     places_jobs = any(view.topology and view.flavor == flavor for view in program.all(FlavorView, "topology"))
     if places_jobs and not pool.queued and pool.least_vms < pool.most_vms:
@@ -370,7 +373,7 @@ def topology_autoscaled(pool: NodePoolView, program: Program) -> Iterator[Draft]
     source="Kueue v0.19.2, ProvisioningRequest admission check; GKE docs, queued provisioning, read 2026-04",
 )
 def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Draft]:
-    """Find a queue that admits jobs to queued nodes without an admission check. Nothing would ever scale the pool."""
+    """Find a queue that admits jobs to queued nodes without an admission check. Nothing would ever scale up a pool."""
     queued = any(row.flavor == quota.flavor and QUEUED_LABEL in row.node_labels for row in program.all(FlavorView))
     if queued and not quota.checks:
         message = f"queue {quota.queue} has no admission check on {quota.flavor}, whose nodes need ProvisioningRequests"
@@ -385,7 +388,7 @@ def queued_flavor_check(quota: FlavorQuotaView, program: Program) -> Iterator[Dr
     source="GKE docs, queued provisioning: taint of queued nodes, read 2026-04; Cluster Toolkit v1.95.0",
 )
 def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
-    """Find a flavor of queued nodes without a toleration for the taint that GKE adds to them."""
+    """Find a flavor of queued nodes that does not tolerate the taint that GKE adds to these nodes."""
     if QUEUED_LABEL in flavor.node_labels and QUEUED_LABEL not in flavor.tolerated:
         message = f"flavor {flavor.flavor} selects queued nodes but does not tolerate their taint"
         yield finding(flavor, "tolerated", message, allowed=f"{QUEUED_LABEL}=true:NoSchedule", nearest=QUEUED_LABEL)
@@ -398,9 +401,9 @@ def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     source="GKE docs, prepare to deploy an Arm workload in a Standard cluster, read 2026-11-21",
 )
 def arm_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
-    """Find a flavor of Arm nodes without a toleration for the taint that GKE adds to them.
+    """Find a flavor of Arm nodes that does not tolerate the taint that GKE adds to these nodes.
 
-    GKE adds the toleration to pods that select the architecture.
+    GKE adds the toleration only to pods that select the architecture.
     """
     selected = {flavor.node_labels.get(label) for label in ACCELERATOR_LABELS} & _ARM_ACCELERATORS
     if selected and ARCHITECTURE_LABEL not in {*flavor.tolerated, *flavor.node_labels}:
@@ -422,7 +425,7 @@ def _flavors(program: Program) -> dict[str | None, FlavorView]:
     source="Kueue 0.19.2, pkg/controller/jobs/job/job_webhook.go, and its webhook, tried 2026-11-22",
 )
 def partial_admission(view: ObjectView) -> Iterator[Draft]:
-    """Find a minimum parallelism that is not below the parallelism, and completions that differ where they must not."""
+    """Find a minimum parallelism that is not below the parallelism, and completions that must equal it but differ."""
     inputs = view.inputs
     annotations = block(inputs, "metadata", "annotations")
     spec = block(inputs, "spec")
@@ -460,10 +463,11 @@ def partial_admission(view: ObjectView) -> Iterator[Draft]:
     "once they have VMs",
 )
 def flex_start_beside_reserved(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a flex-start pool without alerts in a cluster in which stuck jobs may block reserved machines unnoticed.
+    """Find a flex-start pool without alerts in a cluster where stuck jobs may block reserved machines unnoticed.
 
-    VMs of plain flex-start are created after a job's admission, whenever Google Cloud finds them, so Kueue has to wait.
-    VMs of queued provisioning are created before admission. An alert reports slices that are not ready for an hour.
+    With plain flex-start, VMs are created after a job's admission, whenever Google Cloud finds them, so Kueue has to
+    wait. With queued provisioning, VMs are created before admission. An alert reports slices that are not ready for an
+    hour.
     """
     channels = (view for view in program.all(LabelledView) if view.type == NOTIFICATION_CHANNEL)
     if not pool.flex_start or pool.queued or any(channels):
@@ -481,7 +485,7 @@ def flex_start_beside_reserved(pool: NodePoolView, program: Program) -> Iterator
 
 @object_rule("queued-metadata", *_QUEUED_JOBS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
 def queued_metadata(view: ObjectView) -> Iterator[Draft]:
-    """Find labels and annotations of a job whose values Kueue cannot read."""
+    """Find a label or annotation of a job whose value Kueue cannot read."""
     inputs = view.inputs
     labels = block(inputs, "metadata", "labels")
     annotations = block(inputs, "metadata", "annotations")
@@ -508,7 +512,7 @@ def queued_metadata(view: ObjectView) -> Iterator[Draft]:
 
 
 def _gate_findings(view: ObjectView, value: str | None) -> Iterator[Draft]:
-    """Find the first gate in an annotation that is malformed or repeated."""
+    """Find the first scheduling gate in an annotation that is malformed or repeated."""
     gates = [gate.strip() for gate in value.split(",")] if value else []
     for gate in gates:
         if not _GATE.match(gate) or len(gate) > _LONGEST_GATE or gates.count(gate) > 1:
@@ -522,7 +526,7 @@ def _gate_findings(view: ObjectView, value: str | None) -> Iterator[Draft]:
 
 @object_rule("elastic-job", *_QUEUED_JOBS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
 def elastic_job(view: ObjectView) -> Iterator[Draft]:
-    """Find elastic jobs of a kind that cannot be resized, or combined with partial admission or a topology."""
+    """Find an elastic job of a kind that cannot be resized, or one with partial admission or a topology."""
     inputs = view.inputs
     annotations = block(inputs, "metadata", "annotations")
     spec = block(inputs, "spec")
@@ -580,7 +584,7 @@ def _pod_sets(inputs: Json) -> Iterator[_PodSet]:
 
 @object_rule("topology-request", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
 def topology_request(view: ObjectView) -> Iterator[Draft]:
-    """Find pods that request two topologies, or slices without a size or with more pods than the job has."""
+    """Find pods that request two topologies, or slices that have no size or need more pods than the job has."""
     inputs = view.inputs
     pod_sets = list(_pod_sets(inputs))
     if "containers" in block(inputs, "spec"):
@@ -619,7 +623,7 @@ def _slice_findings(view: ObjectView, path: str, annotations: Json, pods: int | 
 
 @object_rule("topology-group", *WORKLOADS, LWS, ruleset="kueue", owner="kueue", source=_JOB_SOURCE)
 def topology_group(view: ObjectView) -> Iterator[Draft]:
-    """Find pod groups without a topology, and pod groups other than two sets of pods with the same topology."""
+    """Find pod groups that request no topology, and groups other than two sets of pods with the same topology."""
     inputs = view.inputs
     groups: dict[str, list[_PodSet]] = defaultdict(list)
     for pod_set in _pod_sets(inputs):
@@ -647,7 +651,7 @@ def topology_group(view: ObjectView) -> Iterator[Draft]:
 
 
 def _layer_findings(view: ObjectView, path: str, annotations: Json, pods: int | None) -> Iterator[Draft]:
-    """Find layers of slices that are malformed, or combined with the annotations for a single layer."""
+    """Find slice layers that are malformed, or that are combined with the annotations for a single layer."""
     value = string(annotations, _LAYERS)
     if value is None:
         return
@@ -657,7 +661,7 @@ def _layer_findings(view: ObjectView, path: str, annotations: Json, pods: int | 
 
 
 def _are_layers(value: str, pods: int | None) -> bool:
-    """Return True if an annotation contains valid layers of slices for a number of pods, which is None if unknown."""
+    """Return True if an annotation contains valid slice layers for this number of pods, which is None if unknown."""
     try:
         rows = json.loads(value)
     except ValueError:

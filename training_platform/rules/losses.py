@@ -65,7 +65,10 @@ LOSS_RULES: Mapping[LossKind, Rule] = {
 
 
 class LossPlace(NamedTuple):
-    """The cause of a loss: the dotted path of a field (``.`` is the whole stack) or a resource, and its new value."""
+    """The cause of a loss: the dotted path of a field, or a resource, and its new value.
+
+    The path ``.`` is the whole stack.
+    """
 
     stack: str
     path: str | None

@@ -32,7 +32,7 @@ from training_platform.views.storage import FilestoreView, LustreView
 from training_platform.views.whole_stack import Program
 
 RangeOwner = SubnetView | ServicesRangeView
-"""Views of resources that use ranges of a VPC."""
+"""A resource that uses ranges of a VPC, as rules see it."""
 _ARITHMETIC = (
     "GKE's block of pod addresses per node; general knowledge (unverified), consistent with the pool sizes of xpk "
     "367c838"
@@ -54,7 +54,7 @@ LONGEST_PREFIX = 29  # of a subnet's primary range
 
 @rule("pod-range", ruleset="addresses", across=True, source=_ARITHMETIC)
 def pod_range(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a pod range with fewer blocks than the maximum number of nodes in the pools."""
+    """Find a pod range that is too small for the maximum number of nodes in the pools."""
     subnet = subnet_named(cluster.subnetwork, program)
     room = network_of(subnet.ranges.get(cluster.pods_range or "")) if subnet else None
     if subnet is None or room is None:
@@ -85,7 +85,7 @@ def prefix_with(addresses: int) -> int:
 
 
 def pod_block(max_pods: int) -> int:
-    """Return the number of addresses in a node's block: twice its pods, as a power of two, at least a /28."""
+    """Return the number of pod addresses per node: twice its pods, as a power of two, and at least those of a /28."""
     return max(16, 1 << (2 * max_pods - 1).bit_length())
 
 
@@ -154,7 +154,7 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     "special-purpose registry)",
 )
 def public_range(subnet: SubnetView) -> Iterator[Draft]:
-    """Find a range of public addresses. Pods and nodes could not reach their owners on the internet."""
+    """Find a range of public addresses. Pods and nodes could not reach the hosts that have these on the internet."""
     for field, room in _ranges(subnet):
         if room.is_global:
             alike = (block for block in _PRIVATE if str(block).split(".")[0] == str(room).split(".")[0])
@@ -192,7 +192,7 @@ def subnet_range(subnet: SubnetView) -> Iterator[Draft]:
     source="Vertex AI docs, Private Service Connect interfaces (general knowledge, not read)",
 )
 def attachment_range(attachment: AttachmentView, program: Program) -> Iterator[Draft]:
-    """Find a network attachment on a subnet whose range Vertex AI does not route."""
+    """Find a network attachment on a subnet with an address range that Vertex AI does not route."""
     subnet = subnet_named(attachment.subnet, program)
     room = network_of(subnet.cidr) if subnet else None
     if subnet is not None and room is not None and any(room.overlaps(block) for block in _UNROUTED):
@@ -208,7 +208,7 @@ def attachment_range(attachment: AttachmentView, program: Program) -> Iterator[D
     source="charts of Kueue and JobSet; default ports of terraform-google-kubernetes-engine; otel-operator #100",
 )
 def webhook_firewall(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find private nodes in a VPC of this program without a firewall rule that allows webhook calls."""
+    """Find private nodes in a VPC of this program that has no firewall rule for webhook calls."""
     network = _network_of(cluster, program)
     if not cluster.private_nodes or network is None:
         return
@@ -275,8 +275,8 @@ def filestore_range_free(instance: FilestoreView, program: Program) -> Iterator[
 def filestore_clients(instance: FilestoreView, program: Program) -> Iterator[Draft]:
     """Find nodes that cannot use a Filestore instance, and an instance with a range that Filestore refuses.
 
-    Filestore reserves 172.17.0.0/16 for its own components. Clients outside RFC 1918 need their own access rule. Nodes,
-    not pods, mount a share.
+    Filestore reserves 172.17.0.0/16 for its own components. Clients outside RFC 1918 need their own access rule. A
+    share is mounted by nodes, not by pods.
     """
     reserved = network_of(instance.reserved_range)
     if reserved is not None and reserved.overlaps(_FILESTORE_OWN):
@@ -327,14 +327,17 @@ def _free_range(instance: FilestoreView, program: Program, prefix: int) -> IPv4N
 
 
 def _rooms(network: str, files: Iterable[FilestoreView], program: Program) -> list[IPv4Network]:
-    """Return the ranges of a VPC that are used by subnets, Google's services and the given Filestore instances."""
+    """Return the ranges of a VPC that subnets, Google's services and the Filestore instances in ``files`` use."""
     taken = [room for room, _, _ in program.once(_taken).get(network, ())]
     reserved = [network_of(other.reserved_range) for other in files if other.known("reserved_range")]
     return taken + [room for room in reserved if room]
 
 
 def _free(taken: Collection[IPv4Network], prefix: int, skipped: int = 0) -> IPv4Network | None:
-    """Return an unused range in the private block of the used ranges, after skipping the first ``skipped`` ranges."""
+    """Return an unused range in the private block to which the ranges in ``taken`` belong.
+
+    The first ``skipped`` unused ranges are skipped.
+    """
     block = next((block for block in _PRIVATE if taken and block.overlaps(min(taken))), None)
     if block is None:
         return None
@@ -382,7 +385,7 @@ def subnet_region(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 
 def far_from_clusters(instance: FilestoreView | LustreView, program: Program) -> Iterator[Draft]:
-    """Find an instance in a region without clusters, if the program has clusters."""
+    """Find an instance in a region without clusters. A program without any clusters is not checked."""
     regions = regions_of(program)
     if regions and region_of(instance.location) not in regions:
         message = f"{instance.location} has no cluster"
@@ -395,7 +398,7 @@ def subnet_named(reference: str | None, program: Program) -> SubnetView | None:
 
 
 def subnet_of(cluster: ClusterView, program: Program) -> SubnetView | None:
-    """Return a cluster's subnet: that of the program, or the existing one with the ranges in the file."""
+    """Return a cluster's subnet in the program, or the existing subnet with the ranges in the stack file."""
     existing = (view for view in program.all(ExistingSubnetView) if cluster.origin and view.origin == cluster.origin)
     return subnet_named(cluster.subnetwork, program) or next(existing, None)
 
@@ -413,7 +416,7 @@ def _network_of(cluster: ClusterView, program: Program) -> NetworkView | None:
 
 
 def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, RangeOwner]]]:
-    """Return the ranges of each VPC with their fields: ranges of subnets and of Google's services."""
+    """Return the ranges of subnets and of Google's services in each VPC, with the fields that set them."""
     taken: dict[str, list[tuple[IPv4Network, str, RangeOwner]]] = defaultdict(list)
     every: Iterable[RangeOwner] = chain(program.all(SubnetView), program.all(ServicesRangeView))
     for view in every:
@@ -423,7 +426,7 @@ def _taken(program: Program) -> dict[str, list[tuple[IPv4Network, str, RangeOwne
 
 
 def _network_name(view: RangeOwner | FilestoreView, program: Program) -> str:
-    """Return the logical name of a view's VPC, otherwise the name in the program; empty without a VPC."""
+    """Return the logical name of a resource's VPC, or else the name that the program uses; empty without a VPC."""
     networks = (network.name for network in program.all(NetworkView) if network.is_meant(view.network, "network"))
     return next(networks, view.network or "")
 
@@ -458,10 +461,10 @@ def network_of(text: str | None) -> IPv4Network | None:
     source="Cloud NAT docs, addresses and ports, read 2026-11-28: at most 300 automatic addresses per gateway",
 )
 def nat_addresses_enough(gateway: GatewayView, program: Program) -> Iterator[Draft]:
-    """Find too few NAT addresses for the ports of all VMs. Additional connections would fail.
+    """Find a NAT gateway with too few addresses for the ports of all VMs. Additional connections would fail.
 
-    It is an error if a gateway cannot have enough addresses for the minimum number of ports. It is a note for the
-    maximum, which is only reached under load.
+    It is an error if a gateway cannot have enough addresses for the minimum number of ports. For the maximum number,
+    which is only reached under load, it is a note.
     """
     vms = vms_behind(gateway, program.all(NodePoolView))
     available = gateway.addresses or MOST_NAT_ADDRESSES
@@ -500,7 +503,7 @@ def private_cluster(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("private-nodes", ruleset="network", owner="house", source=_HOUSE)
 def private_nodes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node pool whose nodes have public addresses, or may have them by the cluster's default."""
+    """Find a node pool whose nodes have public addresses, or may get them by the cluster's default."""
     if not pool.private_nodes:
         yield finding(pool, "private_nodes", "nodes of this pool can get public addresses", allowed="private nodes")
 

@@ -1,6 +1,6 @@
-"""Access for everybody, and unlimited roles: all users, all addresses, unauthenticated callers, owners, editors.
+"""Access for everybody, and roles that allow everything: all users, all addresses, no authentication, owners, editors.
 
-Open access is reported by every check, and not only for the change that opens it.
+Every check reports open access, not only the check of the change that opens it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _named(member: Any) -> str:
 
 
 def _public_addresses(value: str) -> str:
-    """Return the number of public addresses in a very large range as text; empty for any other value."""
+    """Return the number of public addresses in a very large range, as text; empty for any other value."""
     if not _LARGE_RANGE.fullmatch(value):
         return ""
     try:
@@ -131,7 +131,7 @@ def _is_outward(path: str) -> bool:
 
 
 def _ports(token: str, inputs: Mapping[str, Any]) -> str:
-    """Return the protocols and ports of a firewall rule as the end of a sentence; empty for any other type."""
+    """Return the protocols and ports of a firewall rule, as the end of a sentence; empty for any other resource."""
     if token != FIREWALL:
         return ""
     named = []

@@ -1,8 +1,8 @@
-"""Promises of stack files for which a grant is missing, reported at the line of the promise.
+"""Rules about actions that a stack file promises but no grant allows. Findings are at the line of the promise.
 
 A promise is an action that a section of a file allows: members read a bucket, jobs pull images, Vertex AI uses a
 network attachment. Without a grant, Google Cloud refuses the first attempt with a 403. Grants outside the stacks, such
-as those on a folder, are unknown here. They need an exemption.
+as those on a folder, are unknown here. Promises that rely on them need an exemption.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ FIND_FILE_SYSTEMS = ("file.instances.get", "lustre.instances.get")
 
 
 class NeededRight(NamedTuple):
-    """An action that a line of a file allows: ``members of vision`` can ``read`` a ``resource``."""
+    """An action that a line of a file promises: ``members of vision`` can ``read`` a ``resource``."""
 
     path: Path
     who: str
@@ -90,7 +90,7 @@ class NeededRight(NamedTuple):
 
 
 def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) -> list[Finding]:
-    """Return findings about promises without a grant, and about people who submit jobs in shared projects.
+    """Return findings about promises without a grant, and about people who submit jobs in projects shared by teams.
 
     ``names`` are the stacks to check; None means all stacks.
     """
@@ -107,14 +107,14 @@ def rights_findings(workspace: Workspace, names: Iterable[str] | None = None) ->
 
 
 def needed_rights(stack: Stack, workspace: Workspace) -> Iterator[NeededRight]:
-    """Yield the permissions that a stack's file promises; none if its environment is unknown."""
+    """Yield the actions that a stack's file promises; none if its environment is unknown."""
     home = workspace.environment_of(stack)
     if home is not None:
         yield from RightsOfTeam(stack.team, home).all() if stack.team else _of_environment(stack.name, home)
 
 
 def lacking(subject: Subject, rule: Rule, needed: Iterable[NeededRight], rights: Rights) -> Iterator[Draft]:
-    """Yield a draft for each needed permission that no grant provides."""
+    """Yield a finding for each needed permission that no grant gives."""
     for right in needed:
         permissions = [
             permission
@@ -128,7 +128,7 @@ def lacking(subject: Subject, rule: Rule, needed: Iterable[NeededRight], rights:
 
 
 def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
-    """Return the permissions from the grants of a stack and its environment; None if either has no plan."""
+    """Return the permissions that the grants of a stack and its environment give; None if either has no plan."""
     grants: list[Grant] = []
     projects: dict[str, str] = {}
     for name in dict.fromkeys((stack.environment_name, stack.name)):
@@ -144,12 +144,12 @@ def stack_rights(stack: Stack, workspace: Workspace) -> Rights | None:
 
 
 def planned_grants(name: str, workspace: Workspace) -> list[Grant] | None:
-    """Return the grants of a stack's plan, recorded ones or those of a new plan, cached; None without a plan."""
+    """Return the recorded grants of a stack, or else those of a new plan, which are cached; None without a plan."""
     return workspace.once(_grants_key(name), lambda: _grants(name, workspace))
 
 
 def keep_grants(plan: Plan, workspace: Workspace) -> None:
-    """Record the grants of an existing plan, so that ``planned_grants`` need not plan the stack again."""
+    """Record the grants of an existing plan, so that ``planned_grants`` does not have to plan the stack again."""
     workspace.once(_grants_key(plan.name), lambda: plan_grants(plan))
 
 
@@ -174,7 +174,7 @@ def agent(project: str) -> str:
 
 
 class RightsOfTeam:
-    """The promises of a team's file to its jobs and members."""
+    """The actions that a team's file promises to its jobs and members."""
 
     def __init__(self, team: Team, environment: Environment) -> None:
         self.team = team
@@ -352,7 +352,7 @@ class RightsOfTeam:
             yield from self._finds_addresses(("environment",), who, member)
 
     def _finds_addresses(self, path: Path, who: str, member: str) -> Iterator[NeededRight]:
-        """Yield the promise that a member who submits to Vertex AI can look up the addresses that its jobs mount."""
+        """Yield the promise that a member who submits to Vertex AI can look up the addresses that the jobs mount."""
         if self.environment.filestore or self.environment.lustre:
             project = f"projects/{self.environment.project}"
             yield NeededRight(
@@ -416,7 +416,10 @@ _PEOPLE = ("user:", "group:", "domain:")
 
 
 def _submissions(workspace: Workspace) -> Iterator[Draft]:
-    """Find people who may start Vertex AI jobs in a project with others' accounts. A job can run as any of them."""
+    """Find people who may start Vertex AI jobs in a project that several teams use.
+
+    A job can run as any team's account.
+    """
     users: dict[str, list[str]] = {}
     for stack in workspace.stacks.values():
         project = workspace.project_of(stack)

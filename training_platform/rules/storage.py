@@ -47,7 +47,7 @@ def vertex_boot_disk_written(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("boot-disk-type", ruleset="disks", source=_DISKS_GO)
 def boot_disk_type(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a boot disk type that the machine type does not support. Autoscaled pools would fail only at scale-up."""
+    """Find a boot disk type that the machine type does not support. Autoscaled pools would fail only at a scale-up."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     if pool.disk_type is None or machine is None:
         return
@@ -73,7 +73,7 @@ def vertex_boot_disk_type(pool: PersistentPoolView) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, disk_definitions.tf; GKE cluster-autoscaler 7d25050, read 2026-08-21",
 )
 def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a number of local SSDs that the machine type does not support, or a missing number for bundled SSDs."""
+    """Find a number of local SSDs that the machine type does not support, or no number for a type with bundled SSDs."""
     machine = pool.machine
     count = pool.local_ssd_count
     if machine is None or MACHINE_TYPES[machine.name].kind == "cpu":
@@ -100,7 +100,7 @@ def local_ssd_count(pool: NodePoolView) -> Iterator[Draft]:
     source="gcloud's flags of node pools exclude each other, read 2026-11-22; the behaviour of the API is (inferred)",
 )
 def local_ssd_forms(pool: NodePoolView) -> Iterator[Draft]:
-    """Find local SSDs in several forms: ephemeral storage, raw blocks, and the older count exclude each other."""
+    """Find local SSDs set in several ways: ephemeral storage, raw blocks, and the older count exclude each other."""
     forms = [name for name in _FORMS if getattr(pool, name)]
     if len(forms) > 1:
         requested = " and ".join(_FORMS[name] for name in forms)
@@ -126,7 +126,7 @@ WITH_KEYS = ("ZONAL", "REGIONAL", "ENTERPRISE")
     source=f"{_PAGES}; Vertex AI, encryption_spec.proto; for buckets and clusters (general knowledge)",
 )
 def key_location(resource: EncryptedView) -> Iterator[Draft]:
-    """Find a key in another region than the resource that it encrypts. A zonal resource belongs to its region.
+    """Find a key in another region than the resource that it encrypts. A zonal resource belongs to the zone's region.
 
     Services differ on multi-region and global keys, so these are warnings.
     """
@@ -154,7 +154,7 @@ def filestore_key(instance: FilestoreView) -> Iterator[Draft]:
 
 
 def _location(key: str) -> str:
-    """Return the location in a key's name, or "" for a name of another form."""
+    """Return the location in a Cloud KMS key's name, or "" for a name of another form."""
     before, _, after = key.partition("/locations/")
     return after.partition("/")[0] if before else ""
 

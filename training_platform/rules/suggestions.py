@@ -1,6 +1,6 @@
-"""Suggestions that fit the project's quotas, added to findings of rules that do not know limits.
+"""Suggestions that fit the project's quotas, added to findings of rules that do not know the limits.
 
-A rule reads one pool and suggests what Google Cloud would accept. Only the ledgers know whether a zone, a provisioning
+A rule reads one pool and suggests what Google Cloud would accept. Only the ledgers show whether a zone, a provisioning
 model or a slice fits the limits. Such suggestions are therefore added to the finding afterwards, calculated in the same
 way as for an exceeded quota. Findings of a program without stack files, which has no ledger, are not changed.
 """
@@ -33,14 +33,14 @@ _MOST_REGIONS = 6  # regions that a finding lists as allowed
 
 
 class Suggestions:
-    """Adds suggestions to findings according to the limits of their stacks' projects."""
+    """Adds suggestions to findings. They take the quota limits of the stacks' projects into account."""
 
     def __init__(self, workspace: Workspace, ledgers: Mapping[str, ProjectLedger]) -> None:
         self._workspace = workspace
         self._alternatives = {project: Alternatives(ledger, workspace) for project, ledger in ledgers.items()}
 
     def to(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings with alternatives for pools that do not fit."""
+        """Return the findings, with alternatives added to findings about pools."""
         return [self._with_suggestion(finding) for finding in findings]
 
     def _with_suggestion(self, finding: Finding) -> Finding:
@@ -58,7 +58,7 @@ class Suggestions:
 
 
 def _zones(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, _: Workspace) -> Finding:
-    """List the zones that have the machine, those that fit the limits first, and suggest the nearest that fits.
+    """List the zones that have the machine, starting with those that fit the limits, and suggest the nearest such zone.
 
     Zones of other regions, which need another cluster, are listed only if the cluster's region has none.
     """
@@ -91,7 +91,7 @@ def _nearest(room: Room, unit: str, project: str) -> str:
 
 
 def _capacity(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, _: Workspace) -> Finding:
-    """Suggest the provisioning models with enough quota for the pool; if none has, name the first model's quota."""
+    """Suggest the provisioning models that have enough quota for the pool; if none has, name the first one's quota."""
     fitting = [text for _, text in alternatives.capacities(pool)]
     if fitting:
         return dataclasses.replace(finding, nearest="; or ".join(fitting))
@@ -106,9 +106,10 @@ def _capacity(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, 
 
 
 def _topology(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, workspace: Workspace) -> Finding:
-    """Suggest a topology whose flavor teams refer to but no pool has; if it exceeds the limits, also a smaller one.
+    """Suggest a topology that gives the pool a flavor that teams refer to and no pool has.
 
-    If the files refer to the pool's current flavor, the suggestion says so, because the flavor's name changes.
+    If this topology exceeds the limits, also suggest a smaller one. If the files refer to the pool's current flavor,
+    the suggestion says so, because the flavor's name changes.
     """
     nearest = finding.draft.nearest
     topology, *further = map(str, nearest if isinstance(nearest, tuple) else (nearest,))
@@ -128,7 +129,7 @@ def _topology(finding: Finding, pool: ExpandedPool, alternatives: Alternatives, 
 
 
 def _quota_of_slice(topology: str, pool: ExpandedPool, alternatives: Alternatives, stack: str) -> str:
-    """Return the slice that fits the remaining quota, to continue a suggestion; empty if ``topology`` fits."""
+    """Return the slice that fits the remaining quota, as the end of a suggestion; empty if ``topology`` fits."""
     quota = pool.accelerator.quotas.get(pool.spec.charged)
     if quota is None:
         return ""
@@ -166,4 +167,4 @@ _BY_CHECK: Mapping[object, Callable[[Finding, ExpandedPool, Alternatives, Worksp
     tpu_topology: _topology,
     tpu_flavor_topology: _topology,  # for single-host slices, whose pools have no placement
 }
-"""The functions that suggest values which fit the quota, keyed by the function of a rule."""
+"""The functions that suggest values within the quota, keyed by the function of the rule whose findings they extend."""

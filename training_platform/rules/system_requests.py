@@ -1,4 +1,4 @@
-"""System pools that are too small for the controllers that the plan and its charts install."""
+"""Rules about system pools that are too small for the controllers that the plan and its charts install."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ SYSTEM_POOL_ROOM = declare(
 def system_pool_findings(workspace: Workspace) -> Iterator[Draft]:
     """Find clusters whose pools without accelerators have too few vCPUs for their controllers.
 
-    A fallback of the system pool must have enough vCPUs on its own, because the other machine types may be unavailable.
-    Memory is not checked: machine types in the catalogue with enough vCPUs also have enough memory. Existing clusters,
-    whose pools are not in the file, and clusters in which GKE creates pools are left out.
+    A fallback machine type of the system pool must have enough vCPUs on its own, because the other machine types may be
+    unavailable. Memory is not checked: machine types in the catalogue with enough vCPUs also have enough memory.
+    Existing clusters, whose pools are not in the file, and clusters in which GKE creates pools are left out.
     """
     for stack, environment in workspace.environments():
         for name, cluster in environment.clusters.items():
@@ -102,13 +102,13 @@ def _fallback_too_small(
 
 
 def _room_at_most(system: CpuPoolSpec, cluster: ClusterSpec) -> float:
-    """Return the vCPUs for controllers in a cluster with the system pool ``system`` and all pools at their maximum."""
+    """Return the vCPUs for controllers if ``system`` is the cluster's system pool and all pools have their maximum."""
     pools = [system, *cluster.cpu_pools.values()]
     return sum(usable_vcpus(pool) * pool.max_nodes for pool in pools) - _GKE_CLUSTER
 
 
 def usable_vcpus(pool: CpuPoolSpec) -> float:
-    """Return the vCPUs of a VM for controllers, without those that GKE reserves or that its agents on each VM use."""
+    """Return a VM's vCPUs for controllers, without the vCPUs that GKE reserves or that its agents on each VM use."""
     vcpus = remaining_vcpus = float(MACHINE_TYPES[pool.machine_type].vcpus)
     for step, share in ((1, 0.06), (1, 0.01), (2, 0.005), (vcpus, 0.0025)):
         vcpus -= min(remaining_vcpus, step) * share

@@ -39,7 +39,7 @@ def vertex_machine_type(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("vertex-accelerator", ruleset="vertex", source=f"{_DOCS}; accelerator_type.proto")
 def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find GPUs that differ from those of the machine type. Vertex AI requires both type and count."""
+    """Find GPUs other than the machine type's own. Vertex AI requires both type and count."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     kind = pool.accelerator_type
     count = pool.accelerator_count
@@ -69,7 +69,7 @@ def vertex_accelerator(pool: PersistentPoolView) -> Iterator[Draft]:
 
 @rule("vertex-region", ruleset="vertex", severity="warning", source="Vertex AI docs, locations, read 2026-08-22")
 def vertex_region(pool: PersistentPoolView) -> Iterator[Draft]:
-    """Find a region in which Vertex AI does not list the accelerator; a warning, as region lists become outdated."""
+    """Find a region for which Vertex AI does not list the accelerator, as a warning, because lists become outdated."""
     if wrong := unlisted_region(pool.machine, pool.region):
         yield finding(pool, "region", **wrong._asdict())
 

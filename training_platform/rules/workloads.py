@@ -1,4 +1,4 @@
-"""Model servers and notebooks that do not fit the shares, machines and images of their team and environment."""
+"""Rules about model servers and notebooks that do not fit their team's shares, or machines and images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TEAM_WITHOUT_SHARE = declare(
 
 
 def share_findings(workspace: Workspace) -> Iterator[Draft]:
-    """Find teams that cannot run anything, and shares with which nothing can run."""
+    """Find teams that cannot run anything, and shares that are too small to run anything."""
     for stack, team, _ in workspace.teams():
         if stack.retired is not None or stack.findings:
             continue
@@ -97,7 +97,7 @@ SERVING_OVER_SHARE = declare(
 def _over_share(
     stack: Stack, path: Path, nominal: int, flavor: Flavor, servers: Mapping[str, ServerSpec]
 ) -> Iterator[Draft]:
-    """Find servers whose replicas may request more chips than the team can always reclaim."""
+    """Find servers whose replicas may request more chips than the team can reclaim at any time."""
     requested = {name: most_chips(server, flavor) for name, server in servers.items()}
     total = sum(requested.values())
     if total <= nominal:
@@ -131,7 +131,7 @@ def _flavor_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavo
 
 
 def _vms_findings(stack: Stack, path: Path, server: ServerSpec, flavor: Flavor, spec: ClusterSpec) -> Iterator[Draft]:
-    """Find VMs that do not form a whole slice, and replicas on several VMs in a cluster without their operator."""
+    """Find VMs that do not form a whole slice, and replicas on several VMs in a cluster without LeaderWorkerSets."""
     vms = vms_of(server, flavor)
     in_slice = slice_vms(flavor)
     if flavor.accelerator.kind == "tpu" and (server.vms or in_slice) != in_slice:
@@ -154,7 +154,7 @@ def _server_image_findings(stack: Stack, path: Path, server: ServerSpec, home: E
 
 
 def _priority_findings(stack: Stack, path: Path, server: ServerSpec, team: Team, home: Environment) -> Iterator[Draft]:
-    """Find a server whose additional pods would wait for running training jobs when its load grows."""
+    """Find a server whose priority is too low: if its load grows, its additional pods would wait for training jobs."""
     values = priorities(home)
     if team.preemption.within_queue == "Never":
         message = "the team's model servers cannot preempt its jobs, so they wait until a job ends"
@@ -191,7 +191,10 @@ NOTEBOOKS_OF_TEAMS = declare(
 
 
 def notebook_findings(workspace: Workspace) -> Iterator[Draft]:
-    """Find team profiles that nobody could start because a team, share, machine, account or image is missing."""
+    """Find a team's notebook profile that nobody could start.
+
+    The team, its share, the machine, the account or the image is missing.
+    """
     for stack, home in workspace.environments():
         teams = {team.name: team for _, team, _ in workspace.teams() if team.environment == stack.name}
         for cluster, spec in home.clusters.items():

@@ -1,8 +1,8 @@
-"""Constraints that no document contains, added to the documents' shapes: bounds, formats, and relations of inputs.
+"""Constraints that upstream documents do not contain: bounds, formats, and relations of inputs.
 
-``make documents`` generates two files of constraints. ``provider.json`` contains the provider's own checks.
-``by_hand.json`` is made from two files in ``tools/documents``: descriptions of Google's types (``described.yaml``), and
-all others (``additions.yaml``).
+They are added to the schemas (``Shape``) that are read from the documents. ``make documents`` generates two files of
+constraints. ``provider.json`` contains the provider's own checks. ``by_hand.json`` is made from two files in
+``tools/documents``: descriptions of Google's types (``described.yaml``), and all others (``additions.yaml``).
 
 Rows map a path to a constraint (``constraints.Constraint``), or to the name of rows or of a format that several types
 share. A path names inputs, ``nodePools[].labels{}``: ``[]`` means the entries of a list, ``{}`` the values of a map. A
@@ -36,7 +36,7 @@ _ENTRY = "[]"  # a step from a list or a map to its entries
 
 
 class Addition(NamedTuple):
-    """A constraint at a path, which consists of names of inputs and ``_ENTRY``.
+    """A constraint that is added at a path, which consists of names of inputs and ``_ENTRY``.
 
     A ``careful`` addition skips a path that a type does not have, and never widens a bound.
     """
@@ -47,9 +47,9 @@ class Addition(NamedTuple):
 
 
 class Additions:
-    """Adds constraints to the shapes of one source.
+    """Adds constraints to the schemas from one source.
 
-    Types share shapes, so an addition never changes a shape. It copies the shapes on its path.
+    Types share parts of their schemas, so an addition never changes a schema. It copies the schemas on its path.
     """
 
     def __init__(self, *, strict: bool) -> None:
@@ -57,7 +57,7 @@ class Additions:
         self._copies: dict[tuple[object, ...], Shape] = {}
 
     def to_type(self, token: str, shape: Shape) -> Shape:
-        """Return a type's shape with all additions to the type."""
+        """Return the schema of a type with all constraints that are added to the type."""
         additions = [
             addition
             for path, limits in _provider().get(token, {}).items()
@@ -69,7 +69,7 @@ class Additions:
         return self._copy(shape, additions)
 
     def by_name(self, shape: Shape) -> Shape:
-        """Return a block with the constraints that follow from names: ``timeZone`` is a time zone in every type."""
+        """Return a block's schema with the constraints implied by input names: ``timeZone`` is always a time zone."""
         if shape.limits.ignore_names:
             return shape
         forms = _forms_by_name(self._family)
@@ -92,7 +92,7 @@ class Additions:
         return self._with(shape, additions)
 
     def _copy(self, shape: Shape, additions: list[Addition]) -> Shape:
-        """Return a copy of a type's description with additions. All types with the same pods share one copy."""
+        """Return a copy of a type's schema with additional constraints. Types with the same pods share one copy."""
         # Constraints are read once, so the same one is the same object.
         key = (shape, *((row.path, id(row.limits), row.careful) for row in additions))
         if key not in self._copies:
@@ -100,7 +100,7 @@ class Additions:
         return self._copies[key]
 
     def _with(self, shape: Shape, additions: list[Addition]) -> Shape:
-        """Return a shape with additions. It refers to copies of those shapes below it that have additions."""
+        """Return a copy of a schema with additional constraints. Any part that gets constraints is copied, too."""
         limits = shape.limits
         below: dict[str, list[Addition]] = defaultdict(list)
         for addition in additions:
@@ -123,7 +123,7 @@ class Additions:
 
 
 def _joined(limits: Constraint, addition: Addition) -> Constraint:
-    """Return limits combined with the constraint of an addition."""
+    """Return the constraint ``limits`` combined with the constraint that an addition adds."""
     present = limits.words()
     joined = addition.limits.words()
     for name in joined.keys() & present.keys():
@@ -145,7 +145,7 @@ AdditionRows = Mapping[str, "Constraint | str"]
 
 
 class ByHand(NamedTuple):
-    """The additions written by hand: formats, rows of parts, formats keyed by input name, and rows of types."""
+    """The additions written by hand: named formats, formats keyed by input name, shared rows, and the rows of types."""
 
     forms: Mapping[str, Constraint]
     names: Mapping[str, Mapping[str, str]]
@@ -154,9 +154,10 @@ class ByHand(NamedTuple):
 
 
 def _expanded(rows: AdditionRows | str, *, careful: bool) -> Iterator[Addition]:
-    """Yield the additions in rows, which are keyed by path. A name stands for the rows of a part, or for a format.
+    """Yield the additions in rows, which are keyed by path.
 
-    A question mark in a path marks a careful addition.
+    The rows, or a constraint in them, may be the name of shared rows or of a format. A question mark in a path marks a
+    careful addition.
     """
     if isinstance(rows, str):
         content = _by_hand()
@@ -190,7 +191,10 @@ def _fits_kind(limits: Constraint, kind: str) -> bool:
 
 @cache
 def _forms_by_name(family: str) -> Mapping[str, list[tuple[str, str]]]:
-    """Return formats keyed by input name, each with ``{}`` if it applies to the values of a map, otherwise with ""."""
+    """Return the names of formats, keyed by the name of the inputs to which they apply.
+
+    Each is paired with ``{}`` if it applies to the values of a map, otherwise with an empty string.
+    """
     forms: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for written, form in _by_hand().names[family].items():
         name = written.removesuffix("{}")
@@ -209,7 +213,7 @@ def _by_hand() -> ByHand:
 
 
 def by_hand(content: Mapping[str, Any]) -> ByHand:
-    """Return the additions in a file's content. Raises ValueError for an unknown word in a constraint."""
+    """Return the additions in the content of a file. Raises ValueError for an unknown keyword in a constraint."""
     return ByHand(
         forms={name: constraint(form) for name, form in content["forms"].items()},
         names=content["names"],

@@ -10,7 +10,7 @@ from training_platform.catalog.types import Json
 
 
 def fill_in(body: Json, kind: str) -> None:
-    """Fill in missing fields of a body, or of a part of one, from the defaults of its kind."""
+    """Fill in fields that are missing in a body, or in a part of a body, from the defaults of this ``kind``."""
     for path, value in _defaults().get(kind, {}).items():
         *parents, name = path.split(".")
         message = body

@@ -47,7 +47,7 @@ def compared(limits: Constraint) -> BlockCheck | None:
 
 
 class _Group(NamedTuple):
-    """Names of inputs. At least one is required if ``needed``; several are allowed if ``together``."""
+    """A group of inputs. If ``needed``, at least one must be set. Unless ``together``, at most one may be set."""
 
     names: Names
     needed: bool
@@ -55,7 +55,7 @@ class _Group(NamedTuple):
 
 
 def _always_in(when: Values) -> frozenset[str]:
-    """Return the inputs without which a case never applies. Most blocks have none of them."""
+    """Return the inputs that must be set for a case to apply. Most blocks have none of these inputs."""
     return frozenset(key.partition(".")[0] for key, values in when.items() if None not in values)
 
 
@@ -73,7 +73,10 @@ def _input_at(value: Any, path: str) -> Any:
 
 
 def _is_among(value: Any, values: Sequence[Any]) -> bool:
-    """Return True if a value is one of a case's values; ``<written>`` means any non-empty value, null a missing one."""
+    """Return True if a value is one of the values in a case.
+
+    There, ``<written>`` means any non-empty value, and null means a missing value.
+    """
     return value in values or ("<written>" in values and value is not UNKNOWN and bool(value))
 
 
@@ -180,7 +183,7 @@ def _is_like(value: Any, allowed: Any) -> bool:
 
 
 def _shown_at(value: Mapping[str, Any], key: str) -> str:
-    """Return an input in the form for messages."""
+    """Return the value of an input as text for messages."""
     written = _input_at(value, key)
     if written is None:
         return "not written"
@@ -188,7 +191,7 @@ def _shown_at(value: Mapping[str, Any], key: str) -> str:
 
 
 def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Reporter) -> None:
-    """Report an input that is larger than a second one, or equal to it if it must be smaller."""
+    """Report an input that is larger than another input, or equal to it if it must be smaller."""
     lower = _input_at(value, order.smaller)
     if lower is None:
         return
@@ -207,7 +210,10 @@ def _ordered(value: Mapping[str, Any], order: Order, where: Where, report: Repor
 
 
 def compared_entries(limits: Constraint) -> Callable[[Any, Where, Reporter], None] | None:
-    """Return the check that compares a list's entries, or a map's keys, with each other; None without a constraint."""
+    """Return the check that compares the entries of a list, or the keys of a map, with each other.
+
+    Return None if there is no constraint on them.
+    """
     keys = list(limits.unique_by)
     if limits.unique_items:
         keys.append(())  # of no inputs: entries themselves differ

@@ -1,8 +1,8 @@
-"""Constraints on a value from documents and from our own rows, as typed data.
+"""Constraints on values, as typed data. They come from upstream documents and from our own additions.
 
-A ``Shape`` refers to the shapes of its parts. Types share shapes, so a shape is never changed: an addition copies it.
-Files use the words of JSON Schema where it has one, in camel case, such as ``minLength``. The shapes in a file refer to
-each other by index.
+A ``Shape`` is the schema of a value. It refers to the shapes of its parts. Types share shapes, so a shape is never
+changed: an addition copies it. Files use the keywords of JSON Schema if it has one for a constraint, in camel case,
+such as ``minLength``. The shapes in a file refer to each other by index.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Number = int | float
 
 
 class Order(NamedTuple):
-    """``smaller`` must not exceed ``larger``; it must be less than ``larger`` if ``strictly``.
+    """A constraint on two inputs: ``smaller`` must not exceed ``larger``.
 
-    ``default`` is the value of ``larger`` if that is missing. With ``zero_is_no_bound``, a ``larger`` of 0 sets no
-    bound.
+    If ``strictly`` is set, they must not be equal either. ``default`` is used as the value of ``larger`` if that is
+    missing. With ``zero_is_no_bound``, a ``larger`` of 0 sets no bound.
     """
 
     smaller: str
@@ -44,9 +44,9 @@ class Case(NamedTuple):
     In ``when``, null means a missing input and ``<written>`` any value. Inputs are named by their paths in the block.
 
     - ``forbidden`` inputs must be missing.
-    - ``at_least_one``: one of these inputs must be set.
-    - ``enum`` contains the only values of an input; ``*`` matches any string.
-    - ``doubted_enum`` is the same as a warning.
+    - ``at_least_one`` lists inputs of which at least one must be set.
+    - ``enum`` contains the only allowed values of an input; ``*`` matches any string.
+    - ``doubted_enum`` is like ``enum`` but causes only a warning.
     - ``not_`` contains refused values.
     - Bounds, ``pattern`` and ``max_items`` are as in ``Constraint``.
     - ``format`` is the format of each entry of a list.
@@ -67,7 +67,7 @@ class Case(NamedTuple):
 
 
 class Constraint(NamedTuple):
-    """The constraints of a document or a row on a value, in addition to its kind.
+    """The constraints on a value other than its kind, from a document or from one of our additions.
 
     Numbers, and strings with a unit such as ``90s`` or ``2Gi``:
 
@@ -83,16 +83,16 @@ class Constraint(NamedTuple):
 
     - the length, ``pattern``, and ``format`` (one of ``scalars.FORMS``)
     - ``doubted_format``, a format that causes only a warning
-    - ``alike``, how strings may differ that are equal for the provider: in letter ``case``, or by a ``link``
-      before the name
+    - ``alike``, the difference that the provider ignores when it compares two strings: letter ``case``, or a
+      ``link`` before the name
 
     Lists and maps:
 
     - the number of entries
     - ``property_names``, the pattern of a map's keys
     - ``contains``, an entry or key that must exist unless the list or map is empty
-    - ``unique_items``: entries of a list must differ
-    - ``unique_by``: entries of a list must differ in some of these inputs
+    - ``unique_items``, if the entries of a list must differ
+    - ``unique_by``, inputs in some of which the entries of a list must differ
     - ``alone``, an entry that must be the only one
     - ``exclusive``, pairs of entries that exclude each other
 
@@ -104,7 +104,7 @@ class Constraint(NamedTuple):
     - ``orders``
     - ``disjoint`` pairs of lists or maps
     - ``cases``
-    - ``ignore_names``: the names of inputs imply no formats in this block
+    - ``ignore_names``, if the names of inputs imply no formats in this block
     """
 
     minimum: Number | str | None = None
@@ -138,18 +138,18 @@ class Constraint(NamedTuple):
     ignore_names: bool = False
 
     def words(self) -> dict[str, Any]:
-        """Return the words that are set, keyed by attribute."""
+        """Return the constraints that are set, keyed by attribute."""
         return {name: value for name, value in self._asdict().items() if value != _DEFAULTS[name]}
 
 
 _DEFAULTS: Final = Constraint._field_defaults
 FREE: Final = Constraint()
-"""An empty constraint."""
+"""A constraint that allows every value."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shape:
-    """The kind of a value, the shapes of its parts, and its limits.
+    """The schema of a value: its kind, the schemas of its parts, and its limits.
 
     A block has ``fields``, and accepts other inputs if it is ``is_open``. ``entry`` is the shape of a list's entries or
     of a map's values. The other attributes exist only in CustomResourceDefinitions. Null is allowed if ``nullable``. A
@@ -169,7 +169,7 @@ class Shape:
 
     @property
     def inner(self) -> Shape:
-        """The shape of an entry."""
+        """The shape of an entry of the list or map."""
         return self.entry or ANY
 
 
@@ -198,7 +198,7 @@ class ShapeRows:
 
 
 def constraint(row: Mapping[str, Any]) -> Constraint:
-    """Return the constraint in a row of a file. Raises ValueError for an unknown word."""
+    """Return the constraint in a row of a file. Raises ValueError for an unknown keyword."""
     attributes = _attributes(row, Constraint)
     if "property_names" in attributes:
         attributes["property_names"] = attributes["property_names"]["pattern"]
@@ -222,7 +222,7 @@ def _attributes(row: Mapping[str, Any], kind: type[Constraint | Case | Order]) -
 
 @cache
 def _attribute(word: str) -> str:
-    """Return the attribute for a word in a file: ``min_length`` for ``minLength``."""
+    """Return the name of the attribute for a keyword in a file: ``min_length`` for ``minLength``."""
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", word)
 
 

@@ -42,7 +42,7 @@ class CrdSchema:
     spec: Json
 
     def errors(self, obj: Mapping[str, Any]) -> list[str]:
-        """Return what an API server would refuse, one string for each error."""
+        """Return the errors for which an API server would refuse the object, as one string each."""
         return [str(failure) for failure in failures_by(self.check, obj)]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Rules about what documents refuse, one for each kind of constraint. All of them share one pass over the objects."""
+"""Rules about what upstream documents refuse, one for each kind of constraint. They share one pass over all objects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _document_rule(kind: ConstraintKind, rule_id: str, summary: str) -> None:
 def _is_argument(view: ObjectView, path: str) -> bool:
     """Return True if the organisation's own code passes an input as an argument of a pulumi-gcp class.
 
-    The shapes list all of these arguments.
+    The schemas list all of these arguments.
     """
     return view.own_line is not None and view.type.startswith("gcp:") and not set(path) & {".", "["}
 
@@ -58,7 +58,7 @@ _document_rule("format", "document-format", "Find a string that does not have th
 
 
 def _problems(program: Program) -> Problems:
-    """Return all problems of all objects, keyed by kind."""
+    """Return all broken constraints of all objects, keyed by the kind of constraint."""
     by_kind: Problems = defaultdict(list)
     for view in program.all(ObjectView):
         if (check := check_of(view.type)) is not None:
@@ -71,7 +71,7 @@ def _problems(program: Program) -> Problems:
 
 @rule("document-missing", ruleset="documents", severity="note", owner="documents", source=SOURCE)
 def document_missing(program: Program) -> Iterator[Draft]:
-    """Find what no document describes: a type that the provider does not have, a newer kind of object, any other type.
+    """Find a type that no document describes: one that the provider does not have, a newer kind of object, or another.
 
     A misspelled Google Cloud type is an error. Another unknown type is a warning, because a later provider may have it.
     A type without a document is checked against the names and kinds of inputs in the provider's schema.
@@ -98,7 +98,7 @@ def document_missing(program: Program) -> Iterator[Draft]:
 def _unknown_type(view: ObjectView) -> Draft:
     """Return the finding about a type that the provider does not have.
 
-    The module of ``gcp:pubsub/topics:Topic`` is pubsub.
+    It suggests a similar type of the most similar module: the module of ``gcp:pubsub/topics:Topic`` is pubsub.
     """
     by_module: dict[str, dict[str, str]] = defaultdict(dict)
     for token in types_of_provider():

@@ -1,7 +1,8 @@
-"""Converts OpenAPI schemas of Kubernetes to shapes: an API server's own kinds, and CustomResourceDefinitions.
+"""Converts OpenAPI schemas of Kubernetes to shapes, our own form of schemas.
 
-``make documents`` writes the shapes of published kinds into the JSON files in this package. The sandbox reads a folder
-of CustomResourceDefinitions when it starts.
+It reads the schemas of an API server's own kinds and of CustomResourceDefinitions. ``make documents`` writes the shapes
+of published kinds into the JSON files in this package. The sandbox reads a folder of CustomResourceDefinitions when it
+starts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FILLED_IN = frozenset({("io.k8s.api.rbac.v1.RoleRef", "apiGroup")})
 
 
 class KindReader:
-    """Converts kinds to shapes; ``schemas`` are those that a schema may refer to.
+    """Converts the schemas of kinds to shapes. ``schemas`` contains the schemas that they may refer to.
 
     With ``alone``, an object is checked only against its definition, without our additions and rules. In this case the
     whole definition is used, including ``status``, ``nullable``, and ``anyOf`` and the like.
@@ -46,14 +47,17 @@ class KindReader:
         return _block(fields, schema, without=self._filled_in(schema, ""))
 
     def _filled_in(self, schema: Schema, name: str) -> set[str]:
-        """Return the inputs that the server fills in before validation: a CRD's defaults, and some built-in ones."""
+        """Return the inputs that the server fills in before validation.
+
+        These are the defaults in CRDs, and some inputs of built-in kinds.
+        """
         custom = {} if self.schemas else schema.get("properties", {})
         return {field for owner, field in _FILLED_IN if owner == name} | {
             key for key, inner in custom.items() if "default" in inner
         }
 
     def shape(self, schema: Schema, name: str = "") -> Shape:
-        """Return the shape of a schema. Where a schema contains itself, any value is allowed."""
+        """Return the shape of a schema. Any value is allowed at the place where a schema contains itself."""
         reference = _reference(schema)
         if reference:
             if reference not in self._met:
@@ -105,7 +109,7 @@ class KindReader:
         return Shape(kind=_SCALARS[type_name], limits=constraint({} if type_name == "boolean" else row))
 
     def _combined(self, shape: Shape, schema: Schema) -> Shape:
-        """Return a shape with the parts of ``anyOf`` and the like. A part may leave out the type."""
+        """Return a shape with the alternatives in ``anyOf`` and the like. An alternative may leave out the type."""
         if schema.get("x-kubernetes-int-or-string"):
             return shape
         return replace(
@@ -121,7 +125,7 @@ class KindReader:
         return [self._part(part) for part in schema.get(word, ())]
 
     def _part(self, part: Schema) -> Shape:
-        """Return the shape of a part. Without a type, the type follows from its limits or from its first value."""
+        """Return the shape of an alternative. A missing type is inferred from its limits or from its first value."""
         if "type" in part or "properties" in part:
             typed = dict(part)
         elif "required" in part:

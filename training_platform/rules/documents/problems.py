@@ -1,4 +1,4 @@
-"""Problems of one value in an object: its path, the error, and what its document allows."""
+"""Broken constraints on a value in an object: its path, the error, and what its document allows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _input_name(where: Where) -> str:
 
 
 def refused(kind: ConstraintKind, where: Where, value: Any, why: str, allowed: str) -> BrokenConstraint:
-    """Return the problem of a refused value. ``why`` completes a sentence that begins with the input and its value."""
+    """Return the problem of a refused value. ``why`` continues a sentence that begins with the input and its value."""
     message = f"{_input_name(where)} is {shown(value, where)}, {why}"
     return BrokenConstraint(kind, where, message=message, allowed=allowed)
 
@@ -76,7 +76,7 @@ def shown(value: Any, where: Where) -> str:
 
 
 def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> BrokenConstraint:
-    """Return the problem of an unknown input. It is an error if it looks misspelled or the document is ``closed``."""
+    """Return the problem of an unknown input. It is an error if it seems misspelled or the document is ``closed``."""
     inputs = sorted(names)
     nearest = find_nearest(key, inputs)
     message = f"{_input_name(where)} has no {key}"
@@ -91,7 +91,7 @@ def unknown(where: Where, key: str, names: Iterable[str], *, closed: bool) -> Br
 
 
 def not_one_of(where: Where, value: str, values: Sequence[str], *, closed: bool | None) -> BrokenConstraint:
-    """Return the problem of a string that is not one of an enum's values, which may be older than the API's.
+    """Return the problem of a string that is not in an enum. The API may have newer values than the enum.
 
     ``closed`` is True for a complete list. It is False for a list from the provider's source, which is older than the
     pinned version, and None for a document's list.

@@ -23,7 +23,7 @@ from training_platform.rules.documents.problems import BrokenConstraint, Reporte
 
 InputCheck = Callable[[Any, Where, Reporter], None]
 SoundValues = type | set[str] | set[int] | range | None
-"""Values that need no check: all instances of a class, a set of strings, or the integers of a range."""
+"""Values known to be valid: all instances of a class, a set of strings, or the integers of a range. None means none."""
 WIDTHS: Final[Mapping[str, tuple[int, int]]] = {
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
@@ -47,7 +47,7 @@ _QUANTITY: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkM
 
 
 def scalar(shape: Shape, *, strict: bool) -> tuple[SoundValues, InputCheck]:
-    """Return the values that need no check, and the check for all other values."""
+    """Return the values that are known to be valid, and the check for all other values."""
     match shape.kind:
         case "any":
             return None, lambda _value, _where, _report: None
@@ -68,7 +68,7 @@ def scalar(shape: Shape, *, strict: bool) -> tuple[SoundValues, InputCheck]:
 
 
 def _right_integers(shape: Shape) -> SoundValues:
-    """Return the integers that need no check. If they must be multiples of a number, all of them need a check."""
+    """Return the integers that are known to be valid. If they must be multiples of a number, each one is checked."""
     if shape.limits.multiple_of is not None:
         return set[int]()
     if shape.limits.enum is not None:
@@ -245,7 +245,7 @@ def _plain_string(*, strict: bool) -> InputCheck:
 
 
 def _choice(limits: Constraint, *, strict: bool) -> tuple[SoundValues, InputCheck]:
-    """Return the values of an enumeration and the check for all other values."""
+    """Return the values of an enum and the check for all other values."""
     values = limits.enum or ()
     right = set(values)
     if not strict:
@@ -374,7 +374,7 @@ def _is_google_base64(value: str) -> bool:
 
 
 def _is_time_zone(value: str) -> bool:
-    """Return True if the tz database contains a zone. Without the database, every string passes."""
+    """Return True if the tz database contains a time zone. If the database is missing, every string is accepted."""
     try:
         return bool(ZoneInfo(value))
     except (ValueError, OSError, ModuleNotFoundError, KeyError):
@@ -382,7 +382,7 @@ def _is_time_zone(value: str) -> bool:
 
 
 def _is_bucket_name(value: str) -> bool:
-    """Return True if a bucket may have this name. Of the refused misspellings of google, the docs name only g00gle."""
+    """Return True if a bucket may have this name. The docs name only one refused misspelling of google, g00gle."""
     reserved = value.startswith("goog") or "google" in value or "g00gle" in value
     return not reserved and not _is_address(value)
 
@@ -429,11 +429,11 @@ def _are_ports(value: str) -> bool:
 
 
 _INVALID_IN_RE2: Final = ("missing )", "unbalanced", "unterminated", "nothing to repeat", "bad char")
-"""The beginnings of Python's error messages for errors that RE2 also reports."""
+"""Beginnings of messages of Python's ``re``, for errors that RE2 reports too."""
 
 
 def _is_re2(value: str) -> bool:
-    """Return True if RE2, the syntax of Go and Google, may accept an expression. Syntax that only RE2 has passes."""
+    """Return True if RE2, the syntax of Go and Google, may accept an expression. Syntax unique to RE2 is accepted."""
     if _BEYOND_RE2.search(value):
         return False
     try:

@@ -22,7 +22,7 @@ def sdk_tokens() -> Collection[str]:
 
 
 def sdk_shape(token: str) -> Shape | None:
-    """Return the shape of a type; None if the list does not have the type."""
+    """Return the shape (schema) of a type; None if the list does not have the type."""
     line = _lines().get(token)
     if line is None:
         return None
@@ -37,6 +37,6 @@ def sdk_shape(token: str) -> Shape | None:
 
 @cache
 def _lines() -> dict[str, str]:
-    """Return the lines of the list, keyed by type, without the type."""
+    """Return the lines of the list, keyed by type. The type itself is removed from each line."""
     lines = _FILE.read_text(encoding="utf-8").splitlines()
     return dict(line.partition(" ")[::2] for line in lines if not line.startswith(_COMMENT))

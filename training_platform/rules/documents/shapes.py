@@ -1,6 +1,6 @@
-"""Checks of whole objects, which are built from the documents' shapes when a type is first checked.
+"""Checks of whole objects. They are built from the documents' schemas when a type is first checked.
 
-A check reports all problems of a value. A value that is unknown before deployment passes.
+A check reports all problems of a value. A value that is unknown before deployment is accepted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INCOMPLETE_GROUPS: Final = frozenset({"kubernetes:networking.gke.io/"})  # with
 
 
 class ValueCheck(NamedTuple):
-    """The check of a value, and the values that are ``right`` and need no check."""
+    """The check of a value. ``right`` contains values that are known to be valid, for which the check is skipped."""
 
     right: SoundValues
     check: InputCheck
@@ -69,7 +69,7 @@ def documented_types() -> list[str]:
 
 @cache
 def types_of_group(token: str) -> list[str]:
-    """Return the types of a Kubernetes API group that have documents. Any other type of the group is newer."""
+    """Return the types of a Kubernetes API group that have documents. Other types of the group are newer than these."""
     group = f"{token.partition('/')[0]}/"
     package = _package(group)
     if package == "gcp" or group in _INCOMPLETE_GROUPS:
@@ -90,14 +90,14 @@ def types_of_provider() -> list[str]:
 
 @cache
 def fields_at(token: str, path: str) -> Mapping[str, Shape]:
-    """Return the shapes of the inputs of a block, given by its path through blocks and lists of blocks."""
+    """Return the shapes (schemas) of a block's inputs. The path leads through blocks and lists of blocks."""
     documents = _documents(_package(token))
     assert documents is not None, token
     return documents.fields_at(token, path)
 
 
 class Checks:
-    """The checks of shapes.
+    """Builds checks from shapes, which are the schemas of values.
 
     ``strict`` means that the server reads values without conversion by a provider. A definition that is checked
     ``alone`` has none of our additions, and refuses null unless it explicitly allows null.
@@ -110,7 +110,7 @@ class Checks:
         self._value_checks: dict[Shape, ValueCheck] = {}
 
     def value_check(self, shape: Shape) -> ValueCheck:
-        """Return the check of a shape's values."""
+        """Return the check of the values that a shape describes."""
         if shape not in self._value_checks:
             value_check = self._own_check(shape)
             if shape.all_of or shape.any_of or shape.one_of or shape.not_ or shape.nullable:
@@ -119,7 +119,7 @@ class Checks:
         return self._value_checks[shape]
 
     def _own_check(self, shape: Shape) -> ValueCheck:
-        """Return the check of a shape without its combinations such as ``anyOf``."""
+        """Return the check of a shape, ignoring its combinations such as ``anyOf``."""
         match shape.kind:
             case "block":
                 return ValueCheck(None, self._block(shape))
@@ -228,7 +228,7 @@ class Checks:
         return check
 
     def _entry(self, shape: Shape) -> InputCheck:
-        """Return the check of an entry of a list or a map. Only a definition without our additions refuses null."""
+        """Return the check of an entry in a list or map. Null is refused only by a definition without our additions."""
         right, check_value = self.value_check(shape)
         is_right = _is_right(right)
         refuses_null = self.alone
@@ -244,7 +244,7 @@ class Checks:
 
 
 class Documents(Checks):
-    """The checks of one source's types, made from its documents and the additions to them."""
+    """The checks of the types from one source, built from its documents and our additions to them."""
 
     def __init__(self, types: Mapping[str, int], rows: ShapeRows, *, strict: bool) -> None:
         super().__init__(strict=strict)
@@ -252,7 +252,7 @@ class Documents(Checks):
         self._rows = rows
 
     def shape_of(self, token: str) -> Shape:
-        """Return the shape of a type, made from its document and the additions to it."""
+        """Return the shape of a type, built from its document and our additions to it."""
         return self._additions.to_type(token, self._rows.shape(self.types[token]))
 
     def check_of(self, token: str) -> InputCheck | None:
@@ -260,7 +260,7 @@ class Documents(Checks):
         return self.value_check(self.shape_of(token)).check if token in self.types else None
 
     def fields_at(self, token: str, path: str) -> Mapping[str, Shape]:
-        """Return the shapes of the inputs of a block at a path in the document."""
+        """Return the shapes of the inputs of the block at a path."""
         block = self._rows.shape(self.types[token])
         for name in path.split("."):
             block = block.fields[name]
@@ -288,7 +288,7 @@ def _choice_problem(name: str, checks: list[InputCheck], value: Any, where: Wher
 
 
 def _is_right(right: SoundValues) -> Callable[[Any], bool]:
-    """Return a function that tests whether a value needs no check because of its class or because it is listed."""
+    """Return a function that tests whether a value is known to be valid, by its class or because it is listed."""
     if isinstance(right, set):
         return lambda value: value.__class__ is str and value in right
     if isinstance(right, range):
@@ -309,7 +309,7 @@ def _documents(package: str) -> Documents | None:
 
 
 def _blocks(value: Any, where: Where, report: Reporter, check: InputCheck, *, strict: bool) -> None:
-    """Check a list in place of a block. The provider's state contains a list for a block of inputs."""
+    """Check the blocks in a list that stands in place of one block. The provider's state contains such lists."""
     if strict or not is_list(value):
         report(refused("type", where, value, "which is not a block of inputs", "a block of inputs"))
         return

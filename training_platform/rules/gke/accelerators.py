@@ -1,4 +1,4 @@
-"""Rules about machines with GPUs and TPUs: accelerators of machine types, slice topologies, networks between GPUs."""
+"""Rules about machines with GPUs or TPUs: number and type of accelerators, slice topologies, networks between GPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from training_platform.views.whole_stack import Program
     source="GKE cluster-autoscaler 7d25050, ValidateGpuForMachineType; Compute docs, accelerator-optimized machines",
 )
 def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
-    """Find GPUs that differ from those of the machine type, and GPUs on a machine type that supports none.
+    """Find GPUs other than the machine type's own, and GPUs on a machine type that supports none.
 
     A pool that does not name the GPUs of its machine type causes a warning. A VM or a reservation has them anyway.
     """
@@ -60,7 +60,7 @@ def gpu_fixed_pair(vm: NodePoolView | VmView) -> Iterator[Draft]:
 
 
 def _not_attached(vm: NodePoolView | VmView, machine: MachineType, kind: str, count: int | None) -> Iterator[Draft]:
-    """Find GPUs that cannot be attached to a machine type, either in general or in this number."""
+    """Find GPUs that cannot be attached to a machine type at all, or not in this number."""
     accelerator = next((row for row in ACCELERATORS.values() if row.gke_label == kind), None)
     if accelerator is None and machine.name.startswith("n1-") and kind.startswith("nvidia-"):
         message = f"{kind} is not in the catalogue, so its count is not checked"
@@ -86,9 +86,9 @@ def _no_gpus(vm: NodePoolView | VmView, kind: str) -> Draft:
     source="Compute docs, accelerator-optimized machines; Cluster Toolkit v1.95.0, disk_definitions.tf",
 )
 def vm_local_ssds(vm: VmView) -> Iterator[Draft]:
-    """Find a number of local SSDs that a machine type with TPUs or GPUs does not support, on a VM or a reservation.
+    """Find a number of local SSDs that the machine type, which has TPUs or GPUs, does not support.
 
-    Bundled local SSDs may be left out.
+    This applies to VMs and reservations. Bundled local SSDs may be left out.
     """
     machine = vm.machine
     if machine is None or machine.accelerator is None or not vm.local_ssds:
@@ -120,7 +120,7 @@ _XPK = "xpk 367c838, nodepool.py and system_characteristics.py, read 2026-06-25"
 
 @rule("tpu-topology", ruleset="tpu", spoils=True, source=f"{_XPK}; Vertex AI docs, configure compute, read 2026-08-22")
 def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a topology that is not valid for the machine type, on one VM or several VMs."""
+    """Find a topology that is not valid for the machine type, on one VM or on several VMs."""
     machine = pool.machine
     topology = pool.tpu_topology
     if topology is None:
@@ -140,7 +140,7 @@ def tpu_topology(pool: NodePoolView) -> Iterator[Draft]:
     f"topology",
 )
 def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a topology on a pool of single-host slices; sources disagree on v6e and 7x."""
+    """Find a topology on a pool of single-host slices. Sources disagree about v6e and 7x."""
     machine = pool.machine
     topology = pool.tpu_topology
     if machine is None or topology is None or machine.kind != "tpu":
@@ -215,9 +215,10 @@ METAL = "vpc-roce-metal"
 
 @rule("gpudirect-interfaces", ruleset="fabric", severity="warning", source=_TOOLKIT)
 def gpudirect_interfaces(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool of several VMs without all GPUDirect interfaces; training across VMs is then several times slower.
+    """Find a pool of several VMs that lacks some of the GPUDirect interfaces.
 
-    A pool passes if its label opts out, or if its network profile adds the interfaces.
+    Training across VMs is then several times slower. A pool passes if its label opts out, or if its network profile
+    adds the interfaces.
     """
     machine = pool.machine
     if machine is None or machine.gpudirect is None or pool.network_profile is not None:
@@ -246,7 +247,7 @@ def gpudirect_own_networks(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("accelerator-network-profile", ruleset="fabric", source=f"{_TOOLKIT}; xpk 367c838")
 def accelerator_network_profile(pool: NodePoolView) -> Iterator[Draft]:
-    """Find an accelerator network profile that is unknown, set together with networks, or unsupported by its pool."""
+    """Find an accelerator network profile that is unknown, set together with networks, or not supported by the pool."""
     profile = pool.network_profile
     machine = pool.machine
     if profile is None:
@@ -284,7 +285,7 @@ def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("rdma-network", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find RDMA interfaces in a VPC of this program that does not support them: profile, zone, MTU, subnets."""
+    """Find RDMA interfaces in a VPC of the program that does not support RDMA by its profile, zone, MTU or subnets."""
     machine = pool.machine
     if machine is None or not pool.nics or machine.gpudirect_mtu is None:
         return
@@ -333,7 +334,7 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     source="Compute docs, subnets: four addresses of the primary range are reserved; each NIC needs one",
 )
 def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
-    """Find a subnet for additional interfaces with fewer addresses than the maximum number of VMs of its pools."""
+    """Find a subnet for additional interfaces with fewer addresses than its pools may have VMs."""
     by_name = program.once(_vms_by_subnet)
     vms = sum(by_name.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
     room = network_of(subnet.cidr) if vms else None
@@ -354,7 +355,7 @@ def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     "knowledge)",
 )
 def gpu_network_range(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find an additional interface whose subnet overlaps the ranges of its own cluster."""
+    """Find an additional interface whose subnet overlaps an address range of the same cluster."""
     cluster = cluster_of(pool, program) if pool.nics else None
     cluster_subnet = subnet_of(cluster, program) if cluster else None
     if cluster is None or cluster_subnet is None:
@@ -399,7 +400,7 @@ def _with_nics(program: Program) -> set[str]:
 
 
 def _vms_by_subnet(program: Program) -> dict[str, int]:
-    """Return the maximum number of VMs of pools, keyed by the name of the subnet in their interfaces."""
+    """Return the maximum total number of VMs of the pools on each subnet, keyed by the subnet's name."""
     vms: dict[str, int] = defaultdict(int)
     for pool in program.all(NodePoolView):
         if not pool.known("nics"):

@@ -1,4 +1,4 @@
-"""Rules about pools that GKE creates: node auto-provisioning with a cluster's limits, and custom compute classes."""
+"""Rules about pools that GKE creates: node auto-provisioning within a cluster's limits, and custom compute classes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAST_HYPERDISK_GB = 100
 
 @rule("auto-provisioning-limits", ruleset="auto-provisioning", source=f"xpk 367c838, nap.py; {_CA}")
 def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find limits without vCPUs or memory, and limits too low for one machine with a limited accelerator."""
+    """Find limits without vCPUs or memory, and limits that are too low for one machine with a limited accelerator."""
     for resource in BUILT_IN:
         if view.limit(resource) is None:
             message = f"auto-provisioning has no limit for {resource}, so it creates no pools"
@@ -54,7 +54,7 @@ def auto_provisioning_limits(view: AutoProvisioningView) -> Iterator[Draft]:
     source="the sources of the rules node-scopes, node-account and node-image",
 )
 def auto_provisioning_nodes(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find defaults of auto-provisioned pools that are errors in a pool: scopes, service account, and image type."""
+    """Find defaults of auto-provisioned pools that a pool must not have: scopes, service account, and image type."""
     if not view.written:
         return
     yield from narrow_scopes(view)
@@ -84,7 +84,7 @@ def auto_provisioning_type(view: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_SCHEMA}; {_CA}; it is inferred that GKE then cannot create a pool",
 )
 def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a default boot disk that the machines of a limit do not support; GKE may override it (no source)."""
+    """Find a default boot disk that does not fit the machines of a limit. GKE may override it (no source)."""
     if not view.written:
         return
     kind = view.disk_type or DEFAULT_DISK
@@ -108,9 +108,9 @@ def auto_provisioning_disk(view: AutoProvisioningView) -> Iterator[Draft]:
     source=f"{_CA}; zones: SkyPilot catalog v8 006059e; Cloud TPU docs",
 )
 def auto_provisioning_zones(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find auto-provisioning in zones without a limited accelerator; a warning, because zone lists become outdated.
+    """Find auto-provisioning if none of its zones offers one of the limited accelerators.
 
-    A zone in another region than the cluster is an error.
+    This is a warning, because zone lists become outdated. A zone in another region than the cluster is an error.
     """
     region = region_of(view.cluster.location)
     outside = [zone for zone in view.zones if region_of(zone) != region]
@@ -138,7 +138,7 @@ def auto_provisioning_upgrades(view: AutoProvisioningView) -> Iterator[Draft]:
 
 @rule("auto-provisioning-room", ruleset="together", across=True, source=f"{_CA}, limiter; acc. xpk nap.py")
 def auto_provisioning_room(view: AutoProvisioningView, program: Program) -> Iterator[Draft]:
-    """Find limits that the cluster's declared pools may exceed, because the limits also count declared pools."""
+    """Find limits that the cluster's declared pools may exceed. GKE counts these pools towards the limits as well."""
     used: dict[str, float] = defaultdict(float)
     for pool in pools_of(view.cluster, program):
         machine = pool.machine
@@ -197,7 +197,7 @@ def _clashes(priority: ClassPriority) -> Iterator[tuple[str, str]]:
 
 @rule("compute-class-capacity", ruleset="compute-classes", source=f"{_TYPES}; Compute docs")
 def compute_class_capacity(view: ComputeClassView) -> Iterator[Draft]:
-    """Find a priority whose machine type does not support its provisioning model, so it never adds a node."""
+    """Find a priority that never adds a node, because its machine type does not support its provisioning model."""
     for number, priority in enumerate(view.priorities, 1):
         machine = priority.machine
         if machine is not None and priority.capacity not in machine.capacities:
@@ -217,10 +217,9 @@ def compute_class_capacity(view: ComputeClassView) -> Iterator[Draft]:
     source="GKE cluster-autoscaler 7d25050, reservation matcher; google/skills, gke-compute-classes, read 2026-11-21",
 )
 def compute_class_reservation(view: ComputeClassView) -> Iterator[Draft]:
-    """Find TPUs, spot or flex-start VMs with affinity to any reservation, which none of them supports.
+    """Find affinity to any reservation for TPUs, spot or flex-start VMs, which do not support it.
 
-    TPUs need the name of the reservation. A reservation by name has its own zones, and GKE refuses zones in its
-    priority.
+    TPUs need the name of the reservation. A named reservation has its own zones, so GKE refuses zones in its priority.
     """
     for number, priority in enumerate(view.priorities, 1):
         if priority.affinity == "Specific" and priority.zones:
@@ -237,7 +236,7 @@ def compute_class_reservation(view: ComputeClassView) -> Iterator[Draft]:
 
 @rule("compute-class-pools", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a pool that GKE would never scale for its compute class: its label is missing, or its nodes are queued."""
+    """Find a pool that GKE would never scale for its compute class, because its label is missing or it is queued."""
     cluster = _cluster(view, program)
     if cluster is None or not view.compute_class:
         return
@@ -262,7 +261,7 @@ def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Dr
 
 @rule("compute-class-floor", ruleset="compute-classes", across=True, source=_DOCS)
 def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a compute class on a GKE version that does not support it, or only supports it with auto-provisioning."""
+    """Find a compute class on a GKE version that does not support it, or supports it only with auto-provisioning."""
     cluster = _cluster(view, program)
     if cluster is None:
         return
@@ -283,9 +282,9 @@ def compute_class_floor(view: ComputeClassView, program: Program) -> Iterator[Dr
     source="GKE cluster-autoscaler 7d25050, limiter, read 2026-08-21; our own rule is that a class needs limits",
 )
 def compute_class_limits(view: ComputeClassView, program: Program) -> Iterator[Draft]:
-    """Find a class that creates pools in a cluster that has no limit for their accelerator.
+    """Find a compute class that creates pools in a cluster that has no limit for their accelerator.
 
-    A class whose cluster is not in the program passes, because its limits are unknown.
+    A class whose cluster is not in the program is accepted, because its limits are unknown.
     """
     cluster = _cluster(view, program)
     if cluster is None or not view.makes_pools:
@@ -313,7 +312,7 @@ def _limits(cluster: ClusterView, program: Program) -> AutoProvisioningView | No
 
 
 def _cluster(view: ComputeClassView, program: Program) -> ClusterView | None:
-    """Return the cluster of a class: that of its section, or the only cluster of a program without stack files."""
+    """Return the cluster of a class: the cluster of its section, or the only one in a program without stack files."""
     clusters = program.all(ClusterView)
     if not view.origin:
         return clusters[0] if len(clusters) == 1 else None

@@ -46,7 +46,7 @@ def cluster_name(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("dataplane-policies", ruleset="clusters", source=f"{_TOOLKIT}; cloud-foundation-fabric")
 def dataplane_policies(cluster: ClusterView) -> Iterator[Draft]:
-    """Find Calico together with Dataplane V2, and policies that need Dataplane V2 without it."""
+    """Find Calico together with Dataplane V2, and policies that need Dataplane V2 if it is not enabled."""
     if cluster.network_policy and cluster.datapath == DATAPLANE_V2:
         message = "network policy is enabled with Dataplane V2, which enforces policies itself"
         yield finding(cluster, "network_policy", message, allowed="no network_policy block")
@@ -76,7 +76,7 @@ def alpha_cluster(cluster: ClusterView) -> Iterator[Draft]:
     source="GKE docs: Gateway, Cloud Storage FUSE CSI driver, Stateful HA (general knowledge, not read)",
 )
 def cluster_needs(cluster: ClusterView) -> Iterator[Draft]:
-    """Find cluster features that are enabled without another feature that they require (unverified)."""
+    """Find a cluster feature that is enabled although another feature that it requires is not (unverified)."""
     has_gateway = cluster.gateway not in (None, "CHANNEL_DISABLED")
     if cluster.networking_mode == ROUTES and (has_gateway or cluster.pods_range):
         message = "a routes-based cluster supports neither a secondary range for pods nor the Gateway API"
@@ -91,7 +91,7 @@ def cluster_needs(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("multi-networking", ruleset="clusters", source=f"{_TOOLKIT}; {_SCHEMA}")
 def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
-    """Find multi-networking without its prerequisites. These are set at creation, so a change replaces the cluster.
+    """Find multi-networking without its prerequisites. They are set at creation, so changing them replaces the cluster.
 
     A cluster that sets no networking mode is VPC-native.
     """
@@ -107,7 +107,7 @@ def multi_networking(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("default-pool", ruleset="clusters", owner="provider", source=_SCHEMA)
 def default_pool(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a default pool that is removed but has no initial nodes, and a node version that has no effect or differs.
+    """Find a default pool that is removed but has no initial nodes, and a wrong node version.
 
     A node version has no effect if the default pool is removed. Otherwise it must be the cluster's version at creation.
     """
@@ -145,7 +145,7 @@ def default_max_pods(cluster: ClusterView) -> Iterator[Draft]:
 
 
 def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
-    """Find a number of pods per node, the view's ``max_pods``, that GKE does not support."""
+    """Find a number of pods per node, in the field ``max_pods``, that GKE does not support."""
     low, high = MAX_PODS
     if not low <= pods <= high:
         nearest = min(max(pods, low), high)
@@ -154,7 +154,7 @@ def pods_beyond(view: View, pods: int) -> Iterator[Draft]:
 
 
 def surge_beyond(view: View, surge: int | None, unavailable: int | None) -> Iterator[Draft]:
-    """Find surge upgrade settings, the view's ``max_surge`` and ``max_unavailable``, that GKE refuses."""
+    """Find surge upgrade settings, in the fields ``max_surge`` and ``max_unavailable``, that GKE refuses."""
     together = (surge or 0) + (unavailable or 0)
     if surge == 0 and not unavailable:
         message = "max_surge and max_unavailable are both 0, so upgrades cannot replace any node"
@@ -200,7 +200,7 @@ def autopilot_settings(cluster: ClusterView) -> Iterator[Draft]:
     source="keras kinetic #305; zone tables of the pricing calculator, read 2026-08-10",
 )
 def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a default pool's machine type that its zone does not offer; a warning, as zone lists become outdated."""
+    """Find a default pool whose zone does not offer its machine type. This is a warning: zone lists become outdated."""
     zone = cluster.location
     if not is_zone(zone) or cluster.autopilot:
         return
@@ -221,14 +221,14 @@ def default_pool_machine(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("resource-tags", ruleset="clusters", source=f"{_SCHEMA}, resource_manager_tags")
 def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
-    """Find more resource manager tags than a cluster's nodes support."""
+    """Find a cluster with more resource manager tags than its nodes support."""
     if cluster.tags > MOST_TAGS:
         yield finding(cluster, "tags", f"has {cluster.tags} resource manager tags", allowed=f"at most {MOST_TAGS}")
 
 
 @rule("inline-pools", ruleset="together", across=True, source=f"{_SCHEMA}, resource_container_cluster.go")
 def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find inline pools in a cluster that also has NodePool resources. Each update would undo the other."""
+    """Find inline pools in a cluster that also has NodePool resources. Each update of one would undo the other."""
     if cluster.inline_pools and not all(isinstance(pool, InlinePoolView) for pool in pools_of(cluster, program)):
         message = (
             f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, but other pools as NodePool "
@@ -311,7 +311,7 @@ def node_scopes(pool: NodePoolView) -> Iterator[Draft]:
 
 
 def narrow_scopes(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
-    """Yield a draft if the OAuth scopes of nodes do not allow writing to storage."""
+    """Yield a finding if the OAuth scopes of nodes do not allow writing to storage."""
     if WRITING_SCOPES.isdisjoint(pool.scopes):
         if pool.scopes:
             message = (
@@ -343,7 +343,7 @@ def node_account(pool: NodePoolView) -> Iterator[Draft]:
 
 
 def default_account(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft]:
-    """Yield a draft if nodes run as the default Compute Engine service account."""
+    """Yield a finding if nodes run as the default Compute Engine service account."""
     if pool.service_account in (None, "", "default"):
         message = "the nodes run as the default Compute account, which may be disabled or without roles"
         yield finding(
@@ -359,7 +359,7 @@ def default_account(pool: NodePoolView | AutoProvisioningView) -> Iterator[Draft
     source="GKE docs, hardening: least-privilege node accounts",
 )
 def node_account_roles(account: AccountView, program: Program) -> Iterator[Draft]:
-    """Find a node service account, created by this program, without the roles that nodes need."""
+    """Find a service account that this program creates for nodes without the roles that nodes need."""
     if program.once(_node_accounts).isdisjoint((account.email, account.name)):
         return
     grants = (grant for grant in program.all(RoleGrantView) if grant.known("account"))
@@ -394,7 +394,7 @@ OLD_LONGEST = timedelta(days=30)
 
 @rule("maintenance-window", ruleset="clusters", source=_SOURCE)
 def maintenance_window(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a maintenance window that ends before it starts, or gives GKE less time than it requires.
+    """Find a maintenance window that ends before it starts, or that is shorter than GKE requires.
 
     GKE requires 48 hours in windows of at least 4 hours. Sources disagree whether this is per 32 days or per 92 days.
     """
@@ -433,7 +433,7 @@ _WEEKDAY = re.compile(r"(?P<ordinal>[+-]?[0-9]{0,2})(?P<day>[A-Z]+)")
 
 
 def _in_standard_form(recurrence: str) -> str | None:
-    """Return an RRULE with its frequency and weekdays as RFC 5545 writes them.
+    """Return an RRULE with its frequency and weekdays written as in RFC 5545.
 
     The result is "" if the rule is unclear, and None if it is already in this form.
     """
@@ -454,7 +454,7 @@ def _in_standard_form(recurrence: str) -> str | None:
 
 @rule("maintenance-exclusion", ruleset="clusters", source=_SOURCE)
 def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
-    """Find maintenance exclusions that end before they start, that are too long, or that exceed GKE's number.
+    """Find maintenance exclusions that end before they start, are too long, or are more than GKE allows.
 
     An exclusion of all upgrades lasts at most 90 days; older sources say 30.
     """
@@ -478,7 +478,7 @@ def maintenance_exclusion(cluster: ClusterView) -> Iterator[Draft]:
 
 
 def _time(text: str | None) -> datetime | None:
-    """Return a time with its time zone, or None for any other string."""
+    """Return a time that has a time zone, or None for any other string."""
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:

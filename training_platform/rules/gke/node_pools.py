@@ -33,7 +33,7 @@ def pool_name(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("pool-counts", ruleset="pools", owner="provider", source=f"{_SCHEMA}; Cluster Toolkit v1.95.0")
 def pool_counts(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node counts that exclude each other, and (a warning) a fixed count combined with autoscaling."""
+    """Find node counts that exclude each other. A fixed count combined with autoscaling is a warning."""
     zonal = [name for name in ("min_nodes", "max_nodes") if getattr(pool, name) is not None]
     total = [name for name in ("total_min_nodes", "total_max_nodes") if getattr(pool, name) is not None]
     if zonal and total:
@@ -70,8 +70,8 @@ def max_pods(pool: NodePoolView) -> Iterator[Draft]:
 def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
     """Find a pool that may have more VMs in a zone than GKE's documented limit.
 
-    Slices pass, because Google lists larger ones. According to sources about A4, GKE may also accept more VMs of other
-    machine types.
+    Slices are accepted, because Google lists larger ones. According to sources about A4, GKE may also accept more VMs
+    of other machine types.
     """
     vms_per_zone = pool.most_vms // pool.zone_count
     if vms_per_zone > MOST_NODES_IN_A_ZONE and pool.hosts == 1:
@@ -82,7 +82,7 @@ def pool_nodes(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("cluster-nodes", ruleset="together", severity="warning", across=True, owner="catalogue", source=_LIMITS)
 def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find a cluster whose pools may have more VMs than GKE supports by default or at all."""
+    """Find a cluster whose pools may have more VMs than GKE supports by default, or more than it supports at all."""
     nodes = sum(pool.most_vms for pool in pools_of(cluster, program))
     if nodes <= NODES_BY_DEFAULT:
         return
@@ -96,7 +96,7 @@ def cluster_nodes(cluster: ClusterView, program: Program) -> Iterator[Draft]:
 
 @rule("surge-upgrades", ruleset="pools", source=SURGE_SOURCE)
 def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find surge upgrades that may upgrade no node, or more nodes at a time than GKE does."""
+    """Find surge upgrades that may not upgrade any node, or that upgrade more nodes at a time than GKE does."""
     if pool.upgrades and pool.upgrade_strategy in (None, "SURGE"):
         yield from surge_beyond(pool, pool.max_surge, pool.max_unavailable)
 
@@ -107,7 +107,7 @@ def surge_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE API v1beta1, BlueGreenSettings and its rollout policies (discovery document), read 2026-11-22",
 )
 def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
-    """Find blue-green upgrades with a percentage or a wait that is out of range, and settings without effect.
+    """Find blue-green upgrades with a percentage or a wait that is out of range, and settings that have no effect.
 
     Document rules check which settings exclude each other.
     """
@@ -147,7 +147,7 @@ def blue_green_settings(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_SCHEMA}, upgrade_settings; Cluster Toolkit v1.95.0, whose default adds no VM",
 )
 def upgrade_room(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrades of reserved TPUs or GPUs that need more VMs than the pool's maximum. Quota is charged for them.
+    """Find upgrades of reserved TPUs or GPUs that need more VMs than the pool's maximum. These VMs also use quota.
 
     A multi-host slice is recreated as a whole and needs no additional VMs.
     """
@@ -184,7 +184,10 @@ def slice_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source="terraform-provider-google-beta 93c65b2, ForceNew fields of node pools; Pulumi's order of replacement",
 )
 def pool_replacement(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool that Pulumi replaces before deleting it. Its name and capacity are not free until it is deleted."""
+    """Find a pool whose replacement Pulumi creates before it deletes the old pool.
+
+    The name and capacity of the old pool are not free until it is deleted.
+    """
     if pool.replaced_first is not False:
         return
     machine = pool.machine
@@ -277,7 +280,7 @@ def placement_machine(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("placement-size", ruleset="placement", source=_CA)
 def placement_size(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a pool with compact placement that may have more VMs than Google Cloud places together."""
+    """Find a pool with compact placement that may have more VMs than Google Cloud can place together."""
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.compact_max_nodes is None:
         return
@@ -293,8 +296,8 @@ def placement_size(pool: NodePoolView) -> Iterator[Draft]:
 def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
     """Find compact placement with queued provisioning, or with flex-start on GPU machines without RDMA.
 
-    With a reservation it is a warning: VMs use a reservation only if they have the same placement policy, and GKE
-    creates a different policy unless the pool names one. xpk's A3 Mega pools failed for this reason.
+    Compact placement with a reservation causes a warning: VMs use a reservation only if they have the same placement
+    policy, and GKE creates a different policy unless the pool names one. xpk's A3 Mega pools failed for this reason.
     """
     machine = pool.machine
     if pool.placement_type != COMPACT or machine is None or machine.kind != "gpu":
@@ -313,7 +316,7 @@ def placement_capacity(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("workload-policy-missing", ruleset="placement", source=f"{_TOOLKIT}; GKE docs, TPU Ironwood")
 def workload_policy_missing(pool: NodePoolView) -> Iterator[Draft]:
-    """Find hosts that can only be joined by a workload policy but have none."""
+    """Find hosts that need a workload policy to be joined but have none."""
     machine = pool.machine
     if machine is None or not machine.workload_policy or pool.policy:
         return
@@ -344,7 +347,7 @@ def nvlink_domain(pool: NodePoolView) -> Iterator[Draft]:
     source="vllm ci-infra #547, against Cluster Toolkit v1.95.0, resource-policy/outputs.tf",
 )
 def workload_policy_drift(pool: NodePoolView) -> Iterator[Draft]:
-    """Find type COMPACT with a workload policy, which may replace the slice at each update; sources disagree."""
+    """Find type COMPACT together with a workload policy. Each update may replace the slice; sources disagree."""
     machine = pool.machine
     if machine is None or machine.kind != "tpu" or not machine.workload_policy or pool.placement_type != COMPACT:
         return

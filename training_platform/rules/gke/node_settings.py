@@ -47,7 +47,7 @@ PAGES_OF_LARGE = 0.8
 
 @rule("node-image", ruleset="nodes", source=_SCHEMA)
 def node_image(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node features without another feature or image that they require: gVNIC, image streaming, COS."""
+    """Find a node feature without the feature or image that it requires, such as gVNIC, image streaming or COS."""
     image = pool.image_type or COS
     if pool.fast_socket and not pool.gvnic:
         yield finding(pool, "fast_socket", "fast socket needs gVNIC", allowed="gvnic enabled", nearest="gvnic enabled")
@@ -71,7 +71,10 @@ def node_image(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-sysctls", ruleset="nodes", when="sysctls", source=_SYSCTLS)
 def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a kernel parameter that is out of range, and (a warning, as lists age) one that GKE does not set."""
+    """Find a kernel parameter that is out of range, or that GKE does not set.
+
+    The latter is a warning, because lists of parameters become outdated.
+    """
     bounds = fields_at(COMPUTE_CLASS, "spec.priorities.nodeSystemConfig.linuxNodeConfig.sysctls")
     for name, value in sorted(pool.sysctls.items()):
         if name not in bounds:
@@ -96,7 +99,7 @@ def node_sysctls(pool: NodePoolView) -> Iterator[Draft]:
     source="arithmetic; GKE docs, node system configuration: 60 % below 30 GB, else 80 % (general knowledge, not read)",
 )
 def node_huge_pages(pool: NodePoolView) -> Iterator[Draft]:
-    """Find huge pages that exceed a machine's memory, or (a warning) the percentage of it that GKE allows."""
+    """Find huge pages that exceed a machine's memory. More than the percentage that GKE allows is a warning."""
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     pages_gib = (pool.huge_pages_2m or 0) / 512 + (pool.huge_pages_1g or 0)
     if machine is None or not pages_gib:
@@ -190,7 +193,7 @@ def boot_disk_settings(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-labels", ruleset="nodes", source=f"{_SCHEMA}, labels; Cluster Toolkit v1.95.0")
 def node_labels(pool: NodePoolView) -> Iterator[Draft]:
-    """Find node labels that Kubernetes reserves or refuses, and (a warning) labels that GKE sets itself."""
+    """Find node labels that Kubernetes reserves or refuses. Labels that GKE sets itself are a warning."""
     for key, value in pool.node_labels.items():
         prefix = key.partition("/")[0] if "/" in key else ""
         if prefix in RESERVED or prefix.endswith(_BELOW_RESERVED):
@@ -216,7 +219,7 @@ def node_labels(pool: NodePoolView) -> Iterator[Draft]:
     source="Kubernetes API, validation of a node's taints: key and effect together are unique (general knowledge)",
 )
 def node_taints(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a duplicate taint, such as one that repeats the taint that GKE adds to every GPU pool."""
+    """Find a duplicate taint, for example because GKE adds the same taint to every GPU pool."""
     for taint in dict.fromkeys(pool.taints):
         if pool.taints.count(taint) > 1:
             message = f"the nodes already have taint {taint.key} with effect {taint.effect}"
@@ -225,7 +228,7 @@ def node_taints(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("node-tags", ruleset="nodes", when="tags", source=f"{_SCHEMA}, resource_manager_tags")
 def node_tags(pool: NodePoolView) -> Iterator[Draft]:
-    """Find more resource manager tags than nodes support."""
+    """Find a pool with more resource manager tags than nodes support."""
     if pool.tags > MOST_TAGS:
         message = f"the nodes have {pool.tags} resource manager tags"
         yield finding(pool, "tags", message, allowed=f"at most {MOST_TAGS}", nearest=MOST_TAGS)
@@ -263,7 +266,10 @@ _GPUS_OF_TWO_SOCKETS = 8
     "socket; inferred for Google's machines with 8 GPUs",
 )
 def numa_policy(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a kubelet that refuses pods on both sockets of a VM, which includes all pods with over half of its GPUs."""
+    """Find a kubelet setting with which pods on both sockets of a VM are refused.
+
+    This includes all pods that request more than half of the VM's GPUs.
+    """
     if pool.numa_policy != "single-numa-node":
         return
     machine = pool.machine
@@ -288,9 +294,9 @@ _ZONES = "SkyPilot catalog v8 006059e; Cloud TPU docs, regions and zones, read 2
     source="the catalogue: a machine type that is not in it can be neither counted nor checked",
 )
 def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a node pool without a machine type, or with one that is not in the catalogue.
+    """Find a node pool without a machine type, or with a machine type that is not in the catalogue.
 
-    It is an error if the name looks misspelled. The catalogue contains every size of the families with accelerators.
+    It is an error if the name seems misspelled. The catalogue contains every size of the families with accelerators.
     """
     name = pool.machine_type
     if name is None:
@@ -308,7 +314,7 @@ def machine_type_known(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("machine-zone", ruleset="machines", severity="warning", source=_ZONES)
 def machine_zone(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a zone that is not known to offer the machine type; a warning, because zone lists become outdated."""
+    """Find a zone that is not known to offer the machine type. It is a warning, because zone lists become outdated."""
     machine = pool.machine
     if machine is None:
         return
@@ -356,14 +362,17 @@ def pool_zone(pool: NodePoolView) -> Iterator[Draft]:
 
 
 def listed(machine: MachineType, zone: str) -> bool:
-    """Return True if a zone is known to offer a machine; if the catalogue lists only regions, its region decides."""
+    """Return True if a zone is known to offer a machine type.
+
+    If the catalogue lists only regions for the machine type, the region of the zone is looked up.
+    """
     if machine.zones or not machine.regions:
         return zone not in machine.missing_zones and (not machine.zones or zone in machine.zones)
     return region_of(zone) in machine.regions
 
 
 def where_offered(machine: MachineType, region: str) -> str:
-    """Return the zones of a region that offer a machine, if any, and the other regions that offer it."""
+    """Return which zones of a region offer a machine type, if any, and which other regions offer it."""
     here = enumeration([zone for zone in machine.zones if region_of(zone) == region])
     elsewhere = enumeration({*map(region_of, machine.zones), *machine.regions} - {region}, max_names=40)
     return "; ".join(part for part in (here, f"regions {elsewhere}" if elsewhere else "") if part)
@@ -379,7 +388,7 @@ def where_offered(machine: MachineType, region: str) -> str:
     "read 2026-11-23",
 )
 def images_streamed(repository: RepositoryView, program: Program) -> Iterator[Draft]:
-    """Find an image repository in another region than the nodes, which then pull whole images instead of streaming."""
+    """Find an image repository in another region than the nodes. They then pull whole images and do not stream them."""
     if repository.format != "DOCKER" or repository.mode not in (None, "STANDARD_REPOSITORY"):
         return
     # A remote repository of the same name caches the same images.

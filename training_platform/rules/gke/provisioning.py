@@ -34,9 +34,10 @@ def one_provisioning_model(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("no-reservation-affinity", ruleset="consumption", source=_TOOLKIT)
 def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
-    """Find flex-start or queued VMs without affinity NO_RESERVATION, or spot VMs with an affinity to reservations.
+    """Find flex-start or queued VMs that do not exclude reservations, or spot VMs with an affinity to reservations.
 
-    Spot VMs without an affinity are commonly deployed. Only the Toolkit says that GKE refuses them with an affinity.
+    The affinity that excludes reservations is NO_RESERVATION. Spot VMs without an affinity are commonly deployed. Only
+    the Toolkit says that GKE refuses them with an affinity.
     """
     affinity = pool.consume_reservation
     spot = pool.capacity == "spot"
@@ -51,7 +52,10 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("reservation-named", ruleset="consumption", source="terraform-provider-google-beta 93c65b2, reservation_affinity")
 def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
-    """Find affinity to a specific reservation without its name, or (inferred, a warning) with several names."""
+    """Find affinity to a specific reservation that names no reservation, or several.
+
+    Several names are a warning, because that they are refused is inferred.
+    """
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
         yield finding(
             pool, "reservation", "is missing: SPECIFIC_RESERVATION needs a reservation's name", allowed="its name"
@@ -69,7 +73,7 @@ def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     source="GKE cluster-autoscaler 7d25050, reservation matcher, for pools that GKE creates; inferred for other pools",
 )
 def tpu_reservation_name(pool: NodePoolView) -> Iterator[Draft]:
-    """Find TPUs with affinity to any reservation. TPUs are known to use a reservation only by name."""
+    """Find TPUs with affinity to any reservation. As far as is known, TPUs use a reservation only if it is named."""
     machine = pool.machine
     if machine is not None and machine.kind == "tpu" and pool.consume_reservation == "ANY_RESERVATION":
         message = (
@@ -96,7 +100,7 @@ def flex_start_scaling(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("flex-start-repair", ruleset="consumption", when="flex_start", source=f"{_TOOLKIT}; xpk 367c838")
 def flex_start_repair(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a flex-start pool with node auto-repair, either set explicitly or by the default of its management block."""
+    """Find a flex-start pool with node auto-repair, set explicitly or by the default of its ``management`` block."""
     if pool.flex_start and pool.auto_repair:
         yield finding(pool, "auto_repair", "flex-start nodes cannot be repaired", allowed="false", nearest="false")
 
@@ -128,7 +132,7 @@ def max_run_duration(pool: NodePoolView) -> Iterator[Draft]:
     source="house rule: the person who pays for on-demand VMs decides when they stop; GKE cluster-autoscaler 7d25050",
 )
 def max_run_on_demand(pool: NodePoolView) -> Iterator[Draft]:
-    """Find on-demand or reserved VMs with a maximum run duration, which deletes them with the jobs on them."""
+    """Find on-demand or reserved VMs with a maximum run duration. When it ends, VMs and their jobs are deleted."""
     if pool.max_run_seconds and not pool.flex_start and not pool.queued and not pool.spot:
         message = f"each VM is deleted {pool.max_run_seconds:,} seconds after its start, even if a job runs on it"
         yield finding(pool, "max_run_seconds", message, allowed="none, or flex-start")
@@ -140,7 +144,7 @@ def max_run_on_demand(pool: NodePoolView) -> Iterator[Draft]:
     source="Compute docs, accelerator-optimized machines and TPU machines; GKE cluster-autoscaler 7d25050, dwsDisabled",
 )
 def capacity_offered(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a machine type that does not support the pool's provisioning model.
+    """Find a machine type that is not offered with the pool's provisioning model.
 
     ``gpu-fixed-pair`` reports CPU machines with GPUs that they do not support.
     """
@@ -196,7 +200,7 @@ def capacity_on_request(pool: NodePoolView) -> Iterator[Draft]:
     source="upjet-gcp #1028 and #1029; GKE cluster-autoscaler 7d25050",
 )
 def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
-    """Find upgrade settings of a flex-start pool. GKE overwrites them, so every preview shows a difference."""
+    """Find upgrade settings on a flex-start pool. GKE overwrites them, so every preview shows a difference."""
     if pool.capacity == "flex-start" and pool.upgrades and "upgradeSettings" not in (pool.ignored or ()):
         message = "GKE sets its own upgrade settings on flex-start pools, so every preview would show a change"
         allowed = "no upgrade_settings"
@@ -215,7 +219,7 @@ def flex_start_upgrades(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_DWS}; terraform-provider-google-beta 93c65b2; {_TOOLKIT}",
 )
 def queued_label(pool: NodePoolView) -> Iterator[Draft]:
-    """Find queued nodes without the label with which flavors select them. GKE sets only the taint."""
+    """Find queued nodes without the label by which Kueue's flavors select them. GKE sets only the taint."""
     if pool.queued and pool.node_labels.get(QUEUED_LABEL) != "true":
         message = f"label {QUEUED_LABEL} is not set, and GKE does not set it"
         yield finding(pool, "node_labels", message, allowed=f"{QUEUED_LABEL}: true", nearest=f"{QUEUED_LABEL}: true")
@@ -249,7 +253,7 @@ def reservation_block(pool: NodePoolView) -> Iterator[Draft]:
     source="xpk #434 and Cluster Toolkit #4058; the cause is suspected, not proven",
 )
 def host_maintenance(pool: NodePoolView) -> Iterator[Draft]:
-    """Find periodic host maintenance on VMs that are not reserved. Reports disagree on what fails."""
+    """Find periodic host maintenance on VMs that are not reserved. Reports disagree about what fails."""
     if pool.maintenance == "PERIODIC" and pool.capacity != "reservation":
         message = f"periodic host maintenance on {pool.capacity} VMs is reported to cause a scheduling error"
         yield finding(
@@ -295,7 +299,7 @@ def reservation_fits(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source=f"{_CA}; {_TOOLKIT_POOL}: its default",
 )
 def reservation_room(reservation: ReservationView, program: Program) -> Iterator[Draft]:
-    """Find a reservation with too few VMs for its pools at their maximum, or for their surge upgrades."""
+    """Find a reservation with too few VMs for the maximum size of its pools, or for their surge upgrades."""
     pools = [pool for pool in program.all(NodePoolView) if _reservation_of(pool, program) is reservation]
     count = reservation.count if pools else None
     if count is None:
@@ -335,7 +339,10 @@ def reservation_blocks(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_CA}; GKE docs, TPUs with future reservation in calendar mode, read 2026-11-21",
 )
 def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a future reservation for a pool with a minimum above 0. Creating the pool before it starts is an error."""
+    """Find a future reservation on a pool whose minimum is above 0.
+
+    If the pool is created before the reservation starts, the creation fails.
+    """
     opens = pool.node_labels.get(RESERVED_LABELS[0])
     min_vms = pool.total_min_nodes or pool.min_nodes or 0
     if opens and min_vms:
@@ -344,7 +351,10 @@ def reservation_ahead(pool: NodePoolView) -> Iterator[Draft]:
 
 
 def _other_differences(pool: NodePoolView, reservation: ReservationView) -> Iterator[Draft]:
-    """Find differences between VMs of one machine type. A reservation may leave out what the type includes."""
+    """Find differences between a pool and its reservation other than the machine type.
+
+    A reservation may leave out what the machine type includes.
+    """
     machine = MACHINE_TYPES.get(pool.machine_type or "")
     attached = machine is not None and machine.kind == "cpu"
     gpus = (pool.accelerator_type, pool.accelerator_count)

@@ -1,4 +1,4 @@
-"""Rules about versions: of GKE (minimum versions, release channels, pools), and of charts that must match.
+"""Rules about versions of GKE (minimum versions, release channels, pools) and about versions of charts that must match.
 
 Versions are compared as numbers: ``1.34.1-gke.2541000`` is (1, 34, 1, 2541000).
 """
@@ -30,7 +30,7 @@ QUEUED_TPU_SHIPPED = (1, 35)
 MOST_MINORS_OLDER = 2
 SLICE_CONTROLLER = "1.35.0-gke.274500"
 OFFERED = {"EXTENDED": "1.31"}
-"""The oldest minor version of new clusters for each release channel in which it is not ``OLDEST``."""
+"""The oldest minor version of new clusters in each release channel for which it differs from ``OLDEST``."""
 OLDEST = "1.34"
 NEWEST = "1.37"
 """The newest minor version of all channels, which is in Rapid."""
@@ -59,7 +59,7 @@ def gke_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="Cluster Toolkit v1.95.0, gpu_direct.tf, read 2026-06-25",
 )
 def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find GPUDirect networks on a GKE version without working GPUDirect. Training would use only one interface."""
+    """Find GPUDirect networks on a GKE version whose GPUDirect does not work. Training would use only one interface."""
     machine = pool.machine
     if machine is None or not pool.nics or not machine.gpudirect_minimum_gke:
         return
@@ -72,7 +72,7 @@ def gpudirect_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("feature-floor", ruleset="versions", across=True, source=f"{_GKE}; {_SCHEMA}")
 def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find a node setting that the GKE version does not support yet, or a driver that it does not install."""
+    """Find a node setting that the GKE version does not support yet, or a GPU driver that it does not install."""
     gpus = pool.machine is not None and pool.machine.kind == "gpu"
     profile = (pool.machine and pool.machine.minimum_gke.get("dranet")) or DRANET
     floors = (
@@ -88,7 +88,7 @@ def feature_floor(pool: NodePoolView, program: Program) -> Iterator[Draft]:
 
 @rule("auto-provisioning-floor", ruleset="versions", across=True, source=_GKE)
 def auto_provisioning_floor(view: AutoProvisioningView) -> Iterator[Draft]:
-    """Find a GKE version that does not auto-provision an accelerator yet, or does not install its driver yet."""
+    """Find a GKE version that cannot auto-provision an accelerator yet, or cannot install its driver yet."""
     for limit, machines in view.accelerators():
         if machines[0].kind == "gpu":
             subject = f"the driver of auto-provisioned {limit.resource}"
@@ -133,7 +133,7 @@ def channel_upgrades(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     source="terraform-provider-google issues; cloud-foundation-fabric, gke modules",
 )
 def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
-    """Find an exact GKE version in a release channel, which removes the version after some weeks."""
+    """Find an exact GKE version in a release channel. The channel removes such a version after some weeks."""
     version = parse(cluster.version)
     if version and len(version) == FULL and cluster.release_channel not in (None, "UNSPECIFIED"):
         message = (
@@ -158,7 +158,7 @@ def pinned_version(cluster: ClusterView) -> Iterator[Draft]:
     source="GKE release notes, available minor versions of each channel, a copy with 1.37 in Rapid, read 2026-11-22",
 )
 def version_offered(cluster: ClusterView) -> Iterator[Draft]:
-    """Find a GKE version that is not offered for new clusters or that is newer than all versions in this table.
+    """Find a GKE version that new clusters cannot have, or that is newer than all versions in this table.
 
     A running cluster may have a later version than its file.
     """
@@ -186,7 +186,10 @@ def version_offered(cluster: ClusterView) -> Iterator[Draft]:
     source="general knowledge of Kubernetes' version skew; the limit of two minor versions is (unverified)",
 )
 def pool_version(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find nodes that are newer than their control plane, or (a warning, as no source was read) far older."""
+    """Find nodes that are newer than their control plane, or far older.
+
+    Far older nodes are a warning, because no source was read.
+    """
     nodes = parse(pool.version)
     cluster = cluster_of(pool, program) if nodes else None
     control = parse(cluster.version) if cluster else None
@@ -249,7 +252,7 @@ def queued_tpu(pool: NodePoolView, program: Program) -> Iterator[Draft]:
     "2026-11-23",
 )
 def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]:
-    """Find a chart or a cluster whose version is incompatible with a chart in the same cluster."""
+    """Find a chart or a cluster whose version does not work with a chart in the same cluster."""
     chart = release.catalogued
     if chart is None or release.version is None:
         return
@@ -271,7 +274,7 @@ def releases_together(release: ReleaseView, program: Program) -> Iterator[Draft]
 
 
 def _floor(view: View, version: str | None, floor: str, subject: str, cluster: ClusterView | None) -> Iterator[Draft]:
-    """Find a version below the minimum; a note if the release channel decides and may still offer an older version."""
+    """Find a version below the minimum. It is a note if the release channel decides and may still offer older ones."""
     severity = below(version, floor)
     if severity:
         message = f"{subject} needs GKE {floor}, but the version is {version}"
@@ -300,14 +303,14 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9})(?:-gke\.(\d{1,9}))?)?
 
 @lru_cache(maxsize=4096)
 def parse(version: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of a full version or a prefix, or None for ``latest`` and any other string."""
+    """Return the numbers in a full version or in a prefix of one, or None for ``latest`` and any other string."""
     match = _VERSION.match((version or "").rstrip("."))
     return tuple(int(part) for part in match.groups() if part is not None) if match else None
 
 
 @lru_cache(maxsize=4096)
 def below(version: str | None, floor: str) -> Severity | None:
-    """Return the severity of a version below the minimum; None if it is not below, or might not be.
+    """Return the severity if a version is below the minimum; None if it is not below, or is only possibly below.
 
     A full version below the minimum is an error. A prefix (``1.30``) whose versions are all below it is a warning: GKE
     chooses the newest matching version, and a release channel adds newer ones.
@@ -320,9 +323,9 @@ def below(version: str | None, floor: str) -> Severity | None:
 
 
 def floor_of(floors: Iterable[str], version: str | None) -> str | None:
-    """Return the minimum that applies to a version, from the minimums of several minor versions, or None.
+    """Return the minimum that applies to a version, or None. There may be a minimum for each of several minor versions.
 
-    Minor versions later than all of these have no minimum.
+    Later minor versions than these have no minimum.
     """
     ordered = sorted(floors, key=lambda floor: parse(floor) or ())
     numbers = parse(version)

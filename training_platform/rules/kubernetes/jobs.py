@@ -1,4 +1,4 @@
-"""Rules about Jobs, JobSets and LeaderWorkerSets: their webhooks' comparisons, and TPU jobs with their topologies."""
+"""Rules about Jobs, JobSets and LeaderWorkerSets: what their webhooks refuse, and whether TPU jobs fit topologies."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def job_completion(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("job-policy", *JOBS, ruleset="pods", source=SERVER)
 def job_policy(view: ObjectView) -> Iterator[Draft]:
-    """Find unsorted exit codes in a failure policy, and indexes in a success policy that the job does not have."""
+    """Find unsorted exit codes in a failure policy, and indexes in a success policy that do not exist in the job."""
     inputs = view.inputs
     for job_path, job in jobs(inputs):
         for index, row in entries(block(job, "podFailurePolicy"), "rules"):
@@ -115,7 +115,7 @@ _REASONS: Final = (
 
 @object_rule("jobset-names", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_names(view: ObjectView) -> Iterator[Draft]:
-    """Find names of a JobSet and its jobs that are together too long for pod names of 63 characters."""
+    """Find a JobSet whose name and job names together are too long for pod names, which have at most 63 characters."""
     inputs = view.inputs
     name = string(block(inputs, "metadata"), "name")
     for index, row in entries(block(inputs, "spec"), "replicatedJobs"):
@@ -154,7 +154,7 @@ def jobset_size(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("jobset-references", JOB_SET, ruleset="jobsets", source=_ASKED)
 def jobset_references(view: ObjectView) -> Iterator[Draft]:
-    """Find policies, dependencies and coordinators that refer to a job that the JobSet does not have."""
+    """Find a policy, dependency or coordinator that refers to a job that is not in the JobSet."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     jobs = {string(row, "name"): row for _, row in entries(spec, "replicatedJobs")}
@@ -248,7 +248,7 @@ _SOURCE: Final = "LeaderWorkerSet 0.10.0, pkg/webhooks/leaderworkerset_webhook.g
 
 @object_rule("lws-rollout", LWS, ruleset="objects", source=_SOURCE)
 def lws_rollout(view: ObjectView) -> Iterator[Draft]:
-    """Find rollout limits with which no LeaderWorkerSet group can be replaced, and more pods than it can count."""
+    """Find rollout limits that prevent replacing any LeaderWorkerSet group, and more pods than it can count."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     group = block(spec, "leaderWorkerTemplate")
@@ -284,7 +284,7 @@ _DOCS: Final = "GKE docs, TPUs in GKE, and Cloud TPU docs, machine types, copies
 def tpu_job_chips(view: ObjectView) -> Iterator[Draft]:
     """Find pods that request more chips than a VM of their topology has, or too few pods for a multi-host slice.
 
-    Pods that share a VM request fewer chips. If several machine types offer a topology, the pods may run on any of
+    Pods that share a VM may request fewer chips. If several machine types offer a topology, the pods may run on any of
     them.
     """
     inputs = view.inputs
@@ -321,7 +321,7 @@ def tpu_job_chips(view: ObjectView) -> Iterator[Draft]:
 
 
 def _chips(container: Json) -> int:
-    """Return the TPU chips that a container requests: its limit, otherwise its request."""
+    """Return the number of TPU chips that a container requests, taken from its limit, or else from its request."""
     resources = block(container, "resources")
     for part in ("limits", "requests"):
         chips = quantity(block(resources, part).get(_TPU))

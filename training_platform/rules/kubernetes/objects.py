@@ -1,4 +1,4 @@
-"""Rules about single Kubernetes objects: comparisons that an API server or a webhook makes within one object."""
+"""Rules about single Kubernetes objects: fields of one object that an API server or a webhook compares."""
 
 from __future__ import annotations
 
@@ -48,30 +48,30 @@ def is_block(value: Any) -> bool:
 
 
 def block(value: Any, *names: str) -> Json:
-    """Return a block within a block. If it is missing, unknown or of another type, the result is empty."""
+    """Return the block at a path of names within a block; an empty one if it is missing, unknown or not a block."""
     for name in names:
         value = value.get(name) if is_block(value) else None
     return value if is_block(value) else {}
 
 
 def entries(value: Any, name: str) -> list[tuple[int, Json]]:
-    """Return the blocks in a list of a block, each with its index; empty if the list is unknown."""
+    """Return the blocks in a list, which is an input of a block, each with its index; empty if the list is unknown."""
     return [(index, row) for index, row in enumerate(_rows(value, name)) if is_block(row)]
 
 
 def strings(value: Any, name: str) -> list[str]:
-    """Return the strings of a list in a block."""
+    """Return the strings in a list, which is an input of a block."""
     return [row for row in _rows(value, name) if isinstance(row, str)]
 
 
 def string(value: Any, name: str) -> str | None:
-    """Return a string in a block."""
+    """Return an input of a block if it is a string."""
     written = value.get(name) if is_block(value) else None
     return written if isinstance(written, str) else None
 
 
 def integer(value: Any, name: str) -> int | None:
-    """Return an integer in a block."""
+    """Return an input of a block if it is an integer."""
     number = value.get(name) if is_block(value) else None
     number = as_number(number)
     return None if number is None or number is UNKNOWN else int(number)
@@ -83,7 +83,7 @@ def is_unknown(value: Any, name: str) -> bool:
 
 
 def duplicates(names: Sequence[str | None]) -> Iterator[tuple[int, str]]:
-    """Yield each name that an earlier entry already has, with its index."""
+    """Yield each name that occurred before in the list, with its index."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name is not None and name in seen:
@@ -110,7 +110,7 @@ _PEERS = {"ingress": "from", "egress": "to"}
 
 @object_rule("policy-exceptions", "networking.k8s.io:NetworkPolicy", ruleset="objects", source=SERVER)
 def policy_exceptions(view: ObjectView) -> Iterator[Draft]:
-    """Find exceptions that are outside their address range, or equal to it."""
+    """Find an exception to an address range that is outside the range, or equal to it."""
     inputs = view.inputs
     for part, peers in _PEERS.items():
         for index, row in entries(block(inputs, "spec"), part):

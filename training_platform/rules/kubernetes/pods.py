@@ -1,4 +1,4 @@
-"""Rules about pods and pod templates of other kinds: ports and quantities that the API server compares."""
+"""Rules about pods and pod templates: fields such as ports and quantities that the API server compares."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pods(inputs: Json, path: str = "") -> Iterator[Pod]:
 
 
 def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
-    """Yield the job specs of a JobSet with their paths; for any other object, its own spec.
+    """Yield the job specs of a JobSet, each with its path. For any other object, yield its own spec.
 
     By default, jobs of a JobSet are Indexed. Source: JobSet 0.12.0, jobset_webhook.go.
     """
@@ -78,7 +78,7 @@ def jobs(inputs: Json) -> Iterator[tuple[str, Json]]:
 def quantity(value: Any) -> Decimal | None:
     """Return a Kubernetes quantity as a number; None if it is unknown or not a quantity.
 
-    Larger quantities are capped, as the API server does.
+    Very large quantities are capped, as in the API server.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         amount = Decimal(str(value))
@@ -97,7 +97,7 @@ def containers(pod_path: str, pod: Json) -> Iterator[Pod]:
 
 @object_rule("pod-resources", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_resources(view: ObjectView) -> Iterator[Draft]:
-    """Find requests above their limits, and requests of devices or huge pages that differ from their limits.
+    """Find requests that exceed their limits, and requests of devices or huge pages that differ from their limits.
 
     A device cannot be divided, and huge pages must be a multiple of their size.
     """
@@ -154,11 +154,11 @@ def _amount_findings(view: ObjectView, path: str, requests: Json, limits: Json) 
 
 @object_rule("pod-parts", *WORKLOADS, ruleset="pods", source=SERVER)
 def pod_parts(view: ObjectView) -> Iterator[Draft]:
-    """Find parts of a pod with the same name, mounts of missing volumes, and variables with two values.
+    """Find duplicate names in a pod, mounts of missing volumes, and variables with two values.
 
-    A JobSet adds volumes to its pods for the claims in its ``volumeClaimPolicies``, and a LeaderWorkerSet for those in
-    its ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the API server
-    and the webhook accept.
+    A JobSet adds volumes to its pods for the claims in its ``volumeClaimPolicies``, and a LeaderWorkerSet for the
+    claims in its ``volumeClaimTemplates``. Source: JobSet f22e565, volume_claim_policy.go, and its example, which the
+    API server and the webhook accept.
     """
     inputs = view.inputs
     spec = block(inputs, "spec")
@@ -222,7 +222,7 @@ def _mount_findings(view: ObjectView, path: str, container: Json, volumes: list[
     source=f"{SERVER}, and the CRD of Kueue 0.19.2",
 )  # fmt: skip
 def toleration_form(view: ObjectView) -> Iterator[Draft]:
-    """Find tolerations whose operator contradicts their key or value, and a duration without effect NoExecute."""
+    """Find a toleration whose operator contradicts its key or value, or that has a duration but not NoExecute."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     owners = [("spec", spec)]
@@ -275,7 +275,7 @@ def pod_selector(view: ObjectView) -> Iterator[Draft]:
 
 
 def _matches(row: Json, labels: Json) -> bool:
-    """Return True if labels match a selector expression; an unknown or malformed expression counts as a match."""
+    """Return True if labels match a selector expression. An unknown or malformed expression is treated as matching."""
     key = string(row, "key")
     values = strings(row, "values")
     label = labels.get(key) if key else UNKNOWN
@@ -308,7 +308,7 @@ def volume_amount(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("quota-amount", "core:ResourceQuota", ruleset="objects", source=SERVER)
 def quota_amount(view: ObjectView) -> Iterator[Draft]:
-    """Find a namespace quota below 0, and a fraction as a number of objects."""
+    """Find a namespace quota that is negative, or that is a fraction although it limits a number of objects."""
     inputs = view.inputs
     for name, amount in block(inputs, "spec", "hard").items():
         size = quantity(amount)
@@ -320,7 +320,7 @@ def quota_amount(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("quota-scope", "core:ResourceQuota", ruleset="objects", source=SERVER)
 def quota_scope(view: ObjectView) -> Iterator[Draft]:
-    """Find a quota whose scope does not count what it limits, or contradicts another of its scopes."""
+    """Find a quota with a scope that does not count the limited resource, or that contradicts another scope."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     scopes = [("spec.scopes", scope) for scope in strings(spec, "scopes")]
@@ -340,7 +340,7 @@ def quota_scope(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("limit-range", "core:LimitRange", ruleset="objects", source=SERVER)
 def limit_range(view: ObjectView) -> Iterator[Draft]:
-    """Find a LimitRange with values in the wrong order, or with two limits of one type."""
+    """Find a LimitRange whose values are in the wrong order, or that has two limits of one type."""
     inputs = view.inputs
     rows = entries(block(inputs, "spec"), "limits")
     for index, kind in duplicates([string(row, "type") for _, row in rows]):
@@ -360,7 +360,7 @@ def limit_range(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("container-ports", *WORKLOADS, ruleset="pods", source=SERVER)
 def container_ports(view: ObjectView) -> Iterator[Draft]:
-    """Find ports with the same name or host port, and a host port that differs from the port in the host network."""
+    """Find ports with the same name or host port, and host ports that differ from the port on the host network."""
     inputs = view.inputs
     for pod_path, pod in pods(inputs):
         taken: list[str | None] = []
@@ -389,7 +389,7 @@ def container_ports(view: ObjectView) -> Iterator[Draft]:
 
 @object_rule("service-ports", "core:Service", ruleset="pods", source=SERVER)
 def service_ports(view: ObjectView) -> Iterator[Draft]:
-    """Find unnamed ports of a service with several, repeated names or ports, and node ports of type ClusterIP."""
+    """Find unnamed ports if a Service has several, repeated names or ports, and node ports on a ClusterIP Service."""
     inputs = view.inputs
     spec = block(inputs, "spec")
     rows = entries(spec, "ports")
