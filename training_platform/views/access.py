@@ -1,4 +1,4 @@
-"""Views of access and ownership: service accounts, grants, alerts, labels, and Helm releases."""
+"""Views, the typed models that rules read, of service accounts, grants, alerts, labels, and Helm releases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RoleGrantView(Settings):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield a view for each member."""
+        """Yield a view for each member of a grant."""
         lists = () if at(planned.inputs, ("member",)) is not None else ("members",)
         for inputs in unrolled(planned.inputs, lists):
             yield cls.viewed(planned, origin, inputs)
@@ -53,7 +53,7 @@ class RoleGrantView(Settings):
 
 
 class AlertPolicyView(View):
-    """An alert policy with the number of its notification channels."""
+    """An alert policy, with the number of its notification channels."""
 
     TYPES = (resource_types.ALERT_POLICY,)
 
@@ -66,12 +66,12 @@ _PATHS = {
 
 
 class LabelledView(View):
-    """Any resource that supports labels; ``labels`` is None if it sets none."""
+    """Any resource that supports labels; ``labels`` is None if the resource sets none."""
 
     TYPES = tuple(_PATHS)
 
     def spelled(self, name: str) -> str:
-        """Return the path of labels in the inputs of the resource's type."""
+        """Return the path of the labels in the inputs of the resource's type."""
         return ".".join(_PATHS.get(self.type, ())) or super().spelled(name)
 
     @fields.field()
@@ -96,7 +96,7 @@ class ReleaseView(View):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield a view. Our own releases belong to the environment's section for charts, under the chart's name."""
+        """Yield the view of a release. The section of our own releases is the chart's key under ``charts``."""
         view = cls.viewed(planned, origin, planned.inputs)
         name = of.as_text(view.read("name"))
         if origin and name in CHARTS:
@@ -105,9 +105,9 @@ class ReleaseView(View):
 
     @property
     def catalogued(self) -> Chart | None:
-        """The chart with the same name in the catalogue, whatever the release's repository is."""
+        """The chart in the catalogue that has the same name. The release may have another repository."""
         return next((chart for chart in CHARTS.values() if chart.chart.rpartition("/")[2] == self.chart), None)
 
     def of_minor(self, minor: str) -> bool:
-        """Return True if the version is known and belongs to a minor version such as ``0.19``."""
+        """Return True if the chart's version is known and belongs to a minor version such as ``0.19``."""
         return f"{self.version}.".startswith(f"{minor}.")

@@ -1,9 +1,10 @@
 """Creates views from planned resources, from the model of a stack file, and from REST bodies.
 
-Planned resources have inputs with the names of pulumi-gcp and pulumi-kubernetes. A value that a program leaves out is
-None, or the provider's default if leaving it out has an effect (``auto_repair``). Every resource of a provider has a
-view of the whole resource. A type that no rule reads has no other view. The REST bodies of GKE, Filestore and Vertex AI
-differ from pulumi-gcp's inputs in a few names, which ``views_of_rest`` translates.
+A view is a typed model of a resource that rules read. Planned resources have inputs with the names of pulumi-gcp and
+pulumi-kubernetes. A value that a program leaves out is None, or the provider's default if leaving it out has an effect
+(``auto_repair``). Every resource of a provider has a view of the whole resource. A type that no rule reads has no other
+view. The REST bodies of GKE, Filestore and Vertex AI differ from pulumi-gcp's inputs in a few names, which
+``views_of_rest`` translates.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _PROVIDED: dict[str, Sequence[type[View]]] = {token: (ObjectView, *kinds) for to
 
 
 def views_of_plan(planned: Iterable[StackResource], locator: Locator | None = None) -> list[View]:
-    """Return the views of a stack's planned resources, each with its section of the stack file, if it has one."""
+    """Return the views of a stack's planned resources. Each has its section of the stack file, if there is one."""
     views: list[View] = []
     for resource in planned:
         if kinds := kinds_of(resource.type):
@@ -88,7 +89,7 @@ def kinds_of(token: str) -> Sequence[type[View]]:
 
 
 def views_of_rest(collection: str, body: Json, *, project: str, name: str) -> list[View]:
-    """Return the views of one resource; ``collection`` is the service and the collection, ``container.nodePools``.
+    """Return the views of one resource. ``collection`` is its service and collection, such as ``container.nodePools``.
 
     ``name`` is the resource's name in the API, ``projects/*/locations/*/clusters/*``, and also the name of the views. A
     collection that no rule reads has no views.

@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """A period without upgrades of type ``scope``. Without an end, it lasts until the version's end of support."""
+    """A period without upgrades of type ``scope``. Without an end time, it lasts until the version's end of support."""
 
     name: str
     start: str
@@ -57,7 +57,7 @@ def _exclusion(row: Any) -> Exclusion:
 class ClusterView(View):
     """A GKE cluster. ``public_endpoint`` says whether its control plane has a public address.
 
-    - ``version`` is the minimum version of its control plane, as far as it is set.
+    - ``version`` is the minimum version of its control plane, if it is set.
     - ``pods_range`` is the name of the subnet's secondary range for pods.
     - ``max_pods`` is the number of pods per node for pools that do not set it.
     - ``clashing`` lists the inputs that an Autopilot cluster does not support.
@@ -116,7 +116,7 @@ class ClusterView(View):
 
     @fields.field("nodePools", place="")
     def inline_pools(self) -> int:
-        """The number of pools in the cluster's inputs, without a default pool that is removed."""
+        """The number of pools in the cluster's inputs. A default pool that is removed is not counted."""
         names = [inputs.known(at(row, ("name",))) for row in inputs.rows(inputs.known(self.read("nodePools")))]
         return len([name for name in names if not (self.remove_default_pool and name in (None, DEFAULT_POOL))])
 
@@ -142,14 +142,14 @@ _LIMITS = {"cpu": "cpu", "memory": "memory_gb"}
 
 
 class ResourceLimit(NamedTuple):
-    """A limit of node auto-provisioning for all pools of the cluster together: vCPUs, GB of memory, chips or GPUs."""
+    """A limit of node auto-provisioning for all pools of a cluster together: on vCPUs, GB of memory, chips or GPUs."""
 
     resource: str
     maximum: int | None
 
 
 class AutoProvisioningView(Settings):
-    """Node auto-provisioning of a cluster. ``written`` says whether it sets defaults for its pools."""
+    """Node auto-provisioning in a cluster. ``written`` says whether the program sets defaults for the pools."""
 
     TYPES = (resource_types.CLUSTER,)
 
@@ -180,7 +180,7 @@ class AutoProvisioningView(Settings):
 
     @fields.field()
     def cluster(self) -> ClusterView:
-        """The cluster of the auto-provisioning."""
+        """The cluster to which the auto-provisioning belongs."""
         return ClusterView(
             stack=self.stack, type=self.type, name=self.name, origin=self.origin, inputs=self.inputs,
             options=self.options,
@@ -193,7 +193,7 @@ class AutoProvisioningView(Settings):
         return (*super().path("limits"), _LIMITS[name]) if name in _LIMITS else super().path(name)
 
     def spelled(self, name: str) -> str:
-        """Return the input of a field. A limit has its own list entry, and the version is an input of the cluster."""
+        """Return the name of a field's input. A limit is a list entry, and the version is an input of the cluster."""
         limits = "minMasterVersion" if name == "version" else f"{_AUTOSCALING}.resourceLimits"
         return super().spelled(name) or limits
 
@@ -228,7 +228,7 @@ def pools_of(cluster: ClusterView, program: Program) -> list[NodePoolView]:
 
 
 def neighbours(pool: NodePoolView, program: Program) -> list[NodePoolView]:
-    """Return all node pools in a pool's cluster, including the pool itself, even if another program has the cluster."""
+    """Return all node pools in a pool's cluster, including the pool. Another program may have created the cluster."""
     cluster = cluster_of(pool, program)
     if cluster is not None:
         return pools_of(cluster, program)
@@ -236,13 +236,13 @@ def neighbours(pool: NodePoolView, program: Program) -> list[NodePoolView]:
 
 
 def regions_of(program: Program) -> set[str]:
-    """Return the regions of clusters, and of pools in clusters of other programs."""
+    """Return the regions of all clusters, and of all pools whose cluster another program creates."""
     views: list[ClusterView | NodePoolView] = [*program.all(ClusterView), *program.all(NodePoolView)]
     return {region_of(view.location) for view in views if view.known("location") and view.location}
 
 
 def version_of(pool: NodePoolView, program: Program) -> str | None:
-    """Return the version of a pool's nodes if it is set: the pool's own, or the minimum of its cluster."""
+    """Return the version set for a pool's nodes, or else the minimum version of its cluster; None if neither is set."""
     if pool.version is not None:
         return pool.version
     cluster = cluster_of(pool, program)
@@ -269,10 +269,11 @@ ONLY_RESERVED = ("Specific", "AnyThenFail")  # affinities that never fall back t
 
 
 class ClassPriority(NamedTuple):
-    """One priority of a compute class. ``written`` lists its fields; ``reservations`` is the number of named ones.
+    """One priority of a compute class. ``written`` lists the fields that are set.
 
-    ``accelerator`` is the TPU or GPU type with GKE's name. ``wait_seconds`` is how long GKE tries this priority before
-    the next one. ``zones`` is the number of zones in its location or in the class's default location.
+    ``reservations`` is the number of named reservations. ``accelerator`` is GKE's name of the TPU or GPU type.
+    ``wait_seconds`` is how long GKE tries this priority before the next one. ``zones`` is the number of zones in its
+    location or in the class's default location.
     """
 
     written: tuple[str, ...]
@@ -289,7 +290,7 @@ class ClassPriority(NamedTuple):
 
     @property
     def machine(self) -> MachineType | None:
-        """The row of the machine type in the catalogue."""
+        """The machine type's entry in the catalogue."""
         return MACHINE_TYPES.get(self.machine_type or "")
 
     @property
@@ -365,7 +366,7 @@ class ResourcePolicyView(Settings):
 
 
 class VmView(Settings):
-    """A Compute Engine VM, a template, or the VMs of a reservation, with the GPUs and local SSDs that they list."""
+    """A Compute Engine VM, an instance template, or the VMs of a reservation, with their listed GPUs and local SSDs."""
 
     TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE, resource_types.RESERVATION)
 
@@ -386,7 +387,7 @@ class VmView(Settings):
 
     @property
     def machine(self) -> MachineType | None:
-        """The row of the machine type in the catalogue."""
+        """The machine type's entry in the catalogue."""
         return MACHINE_TYPES.get(self.machine_type or "")
 
 

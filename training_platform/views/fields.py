@@ -1,4 +1,4 @@
-"""Declares fields of views: the type of the value, the input names in a program, and the path in the stack file."""
+"""Declares the fields of views: the type of a field's value, its input names in a program, and its stack file path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 class FieldKind(Generic[T]):
-    """A kind of field. The first input name that is set is read; ``missing`` is the value if none is set."""
+    """A kind of field. It reads the first input name that is set. If none is set, its value is ``missing``."""
 
     def __init__(self, read: Callable[[Any], Any], missing: Any = None) -> None:
         self._read = read
@@ -54,7 +54,7 @@ def flag(*spelled: str, default: bool | None = None, place: str | None = None) -
 
 
 def entries(spelled: str, make: Callable[[Any], R], place: str | None = None) -> Field[tuple[R, ...]]:
-    """Declare the entries of a list as named tuples. The value is unknown if any part of it is."""
+    """Declare a field whose value is a list's entries as named tuples. It is unknown if any part of it is."""
 
     def convert(value: Any) -> Any:
         try:
@@ -80,7 +80,7 @@ def any_flag(*spelled: str, place: str | None = None) -> Field[bool]:
 
 
 def of_block(above: str, read: Callable[[Any], Any], missing: T, *spelled: str, place: str | None = None) -> Field[T]:
-    """Declare a value that a function reads from several inputs of a block. The function must not raise."""
+    """Declare a field that a function reads from several inputs of a block. The function must not raise."""
     return PlainField(read, place, spelled, missing, block=above)
 
 
@@ -90,7 +90,7 @@ def project() -> Field[str]:
 
 
 def reference(spelled: str, kind: str, place: str | None = None) -> Field[str | None]:
-    """Declare the name of another resource of a certain type."""
+    """Declare a field with the name of another resource; ``kind`` is the resource's type."""
     return PlainField(of.as_name, place, (spelled,), refers=kind)
 
 

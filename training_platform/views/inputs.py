@@ -1,7 +1,7 @@
-"""Reads planned inputs: nested values, unknown values, numbers as floats or strings, blocks as mappings or lists.
+"""Functions that read planned inputs: nested values, numbers as floats or strings, blocks as mappings or lists.
 
-No provider accepts a value of the wrong type. Such a value is also read as ``UNKNOWN``, so that it is reported as not
-evaluated instead of raising an exception.
+Values may be unknown. No provider accepts a value of the wrong type. Such a value is also read as ``UNKNOWN``, so that
+it is reported as not evaluated instead of raising an exception.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def keys(path: str) -> Keys:
 
 
 def at(value: Any, path: Keys) -> Any:
-    """Return the value at a path, or None if it is missing. A key applied to a list means its first entry."""
+    """Return the value at a path, or None if it is missing. For a list, a key is looked up in its first entry."""
     for key in path:
         if not isinstance(value, dict):
             if value is None or value is UNKNOWN:
@@ -57,14 +57,14 @@ def at(value: Any, path: Keys) -> Any:
 
 
 def rows(value: Any) -> Sequence[Any]:
-    """Return the entries of a list. Any other value, even an unknown one, counts as a list with one entry."""
+    """Return the entries of a list. Any other value, even an unknown one, is returned as the only entry of a list."""
     if value is None:
         return ()
     return value if is_list(value) else (value,)
 
 
 def unrolled(inputs: Any, path: Sequence[str]) -> Iterator[Any]:
-    """Yield the inputs once for each entry of the lists along a path, with the entry in place of the list."""
+    """Yield a copy of the inputs for each entry of the lists along a path, with the entry in place of the list."""
     if not path or inputs is UNKNOWN:
         yield inputs
     elif isinstance(inputs, Mapping):
@@ -89,7 +89,7 @@ def as_flag(value: Any) -> Any:
 
 
 def as_whole(value: Any) -> Any:
-    """Return an integer or None. JSON has floats, and Vertex AI's replica counts are strings."""
+    """Return an integer or None. Integers are floats in JSON, and Vertex AI's replica counts are strings."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -115,7 +115,10 @@ def as_quantity(value: Any) -> Any:
 
 
 def as_seconds(value: Any) -> Any:
-    """Return the seconds in ``3600s``, or None; -1 for a string that is not a duration, which a rule then reports."""
+    """Return the number of seconds in a string such as ``3600s``, or None if it is missing.
+
+    Return -1 for a string that is not a duration, which a rule then reports.
+    """
     if not isinstance(value, str):
         return as_text(value)
     match = _SECONDS.match(value)
@@ -130,7 +133,7 @@ def as_texts(value: Any) -> Any:
 
 
 def as_labels(value: Any) -> Any:
-    """Return a mapping of strings, or None if it is missing. It is unknown if any of its values is."""
+    """Return a mapping of strings, or None if it is missing. It is unknown if any of its values is unknown."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -154,7 +157,7 @@ def is_written(value: Any) -> Any:
 
 
 def any_of(*flags: Any) -> Any:
-    """Return True if any of several flags is set; unknown if none is set and one is unknown."""
+    """Return True if any of several flags is set. The result is unknown if none is set and one of them is unknown."""
     if True in flags:
         return True
     return UNKNOWN if UNKNOWN in flags else False

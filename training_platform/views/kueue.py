@@ -1,4 +1,4 @@
-"""Views of Kueue objects, whose inputs are the objects themselves."""
+"""Views of Kueue objects. Their inputs are the objects themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 
 
 class FlavorView(View):
-    """A Kueue ResourceFlavor: the labels of its nodes, and the keys of the taints that its pods tolerate."""
+    """A Kueue ResourceFlavor: its node labels, and the keys of the taints that pods of its jobs tolerate."""
 
     TYPES = (resource_types.RESOURCE_FLAVOR, resource_types.OLD_RESOURCE_FLAVOR)
 
@@ -29,12 +29,15 @@ class FlavorView(View):
 
     @fields.field("spec.tolerations", place="")
     def tolerated(self) -> tuple[str, ...]:
-        """The keys of the taints that its pods tolerate."""
+        """The keys of the taints that pods of the flavor's jobs tolerate."""
         return tuple(of.as_text(at(row, ("key",))) for row in rows(self.read("spec.tolerations")))
 
 
 class FlavorQuotaView(View):
-    """One flavor of one resource in a ClusterQueue. Quantities are in chips or GPUs; ``checks`` are names."""
+    """The quota of one flavor for one resource in a ClusterQueue, in chips or GPUs.
+
+    ``checks`` are the names of admission checks.
+    """
 
     TYPES = (resource_types.CLUSTER_QUEUE, resource_types.OLD_CLUSTER_QUEUE)
     EACH = ("spec", "resourceGroups", "flavors", "resources")
@@ -49,7 +52,7 @@ class FlavorQuotaView(View):
 
     @fields.field(_CHECKS)
     def checks(self) -> tuple[str, ...]:
-        """The admission checks of the flavor's jobs. A check without flavors applies to all flavors."""
+        """The admission checks for jobs on the flavor. A check that lists no flavors applies to all flavors."""
         flavor = of.known(of.as_text(self.read(f"{_ROW}.name")))
         pairs = [(at(check, ("name",)), of.as_texts(at(check, ("onFlavors",)))) for check in rows(self.read(_CHECKS))]
         pairs += [(name, ()) for name in rows(self.read("spec.admissionChecks"))]  # as in v1beta1 too
@@ -58,10 +61,10 @@ class FlavorQuotaView(View):
 
     @classmethod
     def of(cls, planned: StackResource, origin: Path) -> Iterator[Self]:
-        """Yield a view for each accelerator, and for each resource that may be one."""
+        """Yield a view for each resource that is or may be an accelerator."""
         views = super().of(planned, origin)
         return (view for view in views if not view.known("resource") or view.resource in COUNTED)
 
     def path(self, name: str) -> Path:
-        """Return the path of a field in the stack file, which is below the flavor of the share."""
+        """Return the path of a field in the stack file, which is below the flavor in the team's share."""
         return (*self.origin, self.flavor, name) if self.known("flavor") else (*self.origin, name)

@@ -29,7 +29,7 @@ class NetworkView(Settings):
 
 
 class CountedView(Settings):
-    """A network component that counts toward a quota of its project. Only addresses have a ``kind``."""
+    """A network component that counts towards a quota of its project. Only addresses have a ``kind``."""
 
     TYPES = (
         resource_types.ADDRESS,
@@ -45,7 +45,7 @@ class CountedView(Settings):
 
     @property
     def quota(self) -> str | None:
-        """The catalogue's name of the quota, or None for addresses that do not count."""
+        """The quota's name in the catalogue, or None for addresses that no quota counts."""
         return _QUOTAS.get((self.type, self.kind if self.type == resource_types.ADDRESS else None))
 
 
@@ -79,11 +79,11 @@ class SubnetView(Settings):
 
     @property
     def is_of_nodes(self) -> bool:
-        """Return True if the primary range is for a cluster's nodes, because the subnet also has ranges for pods."""
+        """Return True if the primary range is for a cluster's nodes: the subnet then also has ranges for pods."""
         return self.known("ranges") and bool(self.ranges)
 
     def path(self, name: str) -> Path:
-        """Return the path of a range in the stack file, those of ``pods`` and ``services`` by their names."""
+        """Return the path of a range in the stack file. The ranges ``pods`` and ``services`` are given by name."""
         if self.origin[-1:] == ("gpu_networks",):
             return (*self.origin, "range")
         if self.origin[:1] == ("network_attachments",):
@@ -92,7 +92,7 @@ class SubnetView(Settings):
 
 
 class ExistingSubnetView(SubnetView):
-    """An existing subnet with the ranges that a stack file gives. It is not a resource of any stack."""
+    """An existing subnet, with the ranges that a stack file gives. It is not a resource of any stack."""
 
 
 class AttachmentView(Settings):
@@ -154,7 +154,7 @@ class FirewallView(Settings):
 class GatewayView(View):
     """A region's NAT gateway. ``addresses`` is the number of reserved addresses, 0 if Google Cloud allocates them.
 
-    Numbers of ports are per VM.
+    The numbers of ports are per VM.
     """
 
     TYPES = (resource_types.ROUTER_NAT,)
@@ -180,13 +180,13 @@ class GatewayView(View):
 
 
 class InterfaceView(View):
-    """A network interface of a VM or template. ``public`` is the number of its public addresses."""
+    """A network interface of a VM or an instance template. ``public`` is the number of its public addresses."""
 
     TYPES = (resource_types.INSTANCE, resource_types.INSTANCE_TEMPLATE)
     EACH = ("networkInterfaces",)
 
     @fields.field("networkInterfaces.accessConfigs", "networkInterfaces.ipv6AccessConfigs", place="")
     def public(self) -> int:
-        """The number of its public addresses."""
+        """The number of the interface's public addresses."""
         kinds = ("accessConfigs", "ipv6AccessConfigs")
         return sum(len(rows(self.read(f"networkInterfaces.{kind}"))) for kind in kinds)

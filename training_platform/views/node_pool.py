@@ -1,4 +1,4 @@
-"""Views of GKE node pools. The names of sizes end in their unit; counts are numbers of VMs or GPUs."""
+"""Views of GKE node pools. Names of sizes end in their unit; counts are numbers of VMs or GPUs."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _LOCAL_SSD = (
 
 
 class Taint(NamedTuple):
-    """A node taint. Its effect has GKE's form, ``NO_SCHEDULE``."""
+    """A node taint. Its effect is written as in GKE's API: ``NO_SCHEDULE``."""
 
     key: str | None
     effect: str | None
 
 
 class PoolNic(NamedTuple):
-    """An additional network interface: its network and subnet, given by name or logical name."""
+    """An additional network interface: its network and subnet, each given by its name or its logical name."""
 
     network: str | None
     subnetwork: str | None
 
 
 def _nics(value: Any) -> Any:
-    """Return additional network interfaces; unknown names are ``UNKNOWN``."""
+    """Return the additional network interfaces in an input. Names that are not known yet are ``UNKNOWN``."""
     if value is UNKNOWN:
         return UNKNOWN
     return tuple(PoolNic(*(of.as_name(at(row, (key,))) for key in PoolNic._fields)) for row in rows(value))
@@ -67,7 +67,7 @@ class NodePoolView(View):
     - ``version`` is None if the pool has the cluster's version.
     - ``upgrades`` says whether the program sets anything about upgrades.
     - ``disk_gb`` and ``disk_type`` describe the boot disk. They are None if the program leaves them out.
-    - ``encryption`` is the key of the boot disk.
+    - ``encryption`` is the Cloud KMS key of the boot disk.
     """
 
     TYPES = (NODE_POOL,)
@@ -171,7 +171,7 @@ class NodePoolView(View):
 
     @fields.field("management.autoRepair", place="upgrades.auto_repair")
     def auto_repair(self) -> bool | None:
-        """Whether GKE repairs the nodes. If the block is set, the provider's default is to repair."""
+        """Whether GKE repairs the nodes. If the ``management`` block is set, the provider's default is to repair."""
         if of.known(self.read("management")) is None:
             return None
         written = of.as_flag(self.read("management.autoRepair"))
@@ -179,19 +179,19 @@ class NodePoolView(View):
 
     @fields.field("ignoreChanges", place="")
     def ignored(self) -> tuple[str, ...] | None:
-        """The inputs whose changes are ignored, or None if the plan does not contain them."""
+        """The inputs whose changes Pulumi ignores, or None if the plan does not contain them."""
         return tuple(self.options.get("ignoreChanges", ())) if self.options else None
 
     @fields.field("deleteBeforeReplace", place="")
     def replaced_first(self) -> bool | None:
-        """Whether a replacement is created only after the old pool is deleted; None if the plan does not say."""
+        """Whether Pulumi deletes the old pool before it creates a replacement; None if the plan does not say."""
         return bool(self.options.get("deleteBeforeReplace", False)) if self.options else None
 
     def path(self, name: str) -> Path:
-        """Return the path of a field in the stack file, in which the size of a TPU pool is a number of slices.
+        """Return the path of a field in the stack file, where the size of a TPU pool is a number of slices.
 
-        GPUs that are attached to a CPU machine have their own fields. A fallback of the system pool has only its own
-        machine type; all other fields belong to the system pool.
+        GPUs that are attached to a CPU machine have their own fields. A fallback machine type of the system pool has
+        only its own machine type as a field; all other fields belong to the system pool.
         """
         if self.origin[-2:-1] == ("fallback_machine_types",) and name not in self.SHARED:
             below = super().path(name)[len(self.origin) :]
@@ -207,9 +207,9 @@ class NodePoolView(View):
 
     @cached_property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue, or None, which another rule reports.
+        """The machine type's entry in the catalogue, or None; another rule reports unknown machine types.
 
-        For a CPU machine with attached GPUs, the row combines both if the catalogue allows the combination.
+        For a CPU machine with attached GPUs, the entry combines both if the catalogue allows the combination.
         """
         machine = MACHINE_TYPES.get(self.machine_type or "")
         if machine is None or machine.kind != "cpu":
@@ -218,7 +218,7 @@ class NodePoolView(View):
 
     @cached_property
     def capacity(self) -> ChargedCapacity:
-        """The provisioning model, which determines the charged quota. Queued provisioning counts as flex-start."""
+        """The provisioning model, which determines the quota that is used. For queued provisioning it is flex-start."""
         if self.flex_start or self.queued:
             return "flex-start"
         if self.spot:
@@ -227,7 +227,7 @@ class NodePoolView(View):
 
     @property
     def surge_of_upgrades(self) -> int:
-        """The additional VMs during an upgrade that is not blue-green; GKE's default if the number is not set."""
+        """The number of additional VMs during an upgrade that is not blue-green; GKE's default if it is not set."""
         return (self.max_surge or 0) if self.upgrades else SURGE_BY_DEFAULT
 
     @property
@@ -237,7 +237,7 @@ class NodePoolView(View):
 
     @property
     def least_vms(self) -> int:
-        """The number of VMs in all zones that always exist: the autoscaler's minimum, or the fixed count."""
+        """The minimum number of VMs in all zones: the autoscaler's minimum, or the fixed count."""
         if not self.autoscales:
             return self.most_vms
         return max(self.total_min_nodes or 0, (self.min_nodes or 0) * self.zone_count)
@@ -266,7 +266,7 @@ class NodePoolView(View):
 class InlinePoolView(NodePoolView):
     """A node pool in its cluster's inputs: an entry of ``nodePools``, or the default pool if it is not removed.
 
-    Its inputs are those of the pool plus those that it takes from the cluster. ``prefix`` is the path of the pool in
+    Its inputs are the pool's own inputs and those that it takes from the cluster. ``prefix`` is the path of the pool in
     the cluster's inputs.
     """
 
@@ -297,7 +297,7 @@ class InlinePoolView(NodePoolView):
         return pool
 
     def spelled(self, name: str) -> str:
-        """Return the input of a field as a path in the cluster's inputs."""
+        """Return the path of a field's input in the cluster's inputs."""
         return self.prefix + super().spelled(name)
 
 

@@ -1,4 +1,4 @@
-"""Views of storage: Filestore and Managed Lustre instances, buckets, Kubernetes volumes. Names end in units."""
+"""Views of storage: Filestore and Managed Lustre instances, buckets, Kubernetes volumes. Field names end in units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from training_platform.views.view import Settings, View
 
 
 class Export(NamedTuple):
-    """The address ranges of a share's clients, and whether their root user is mapped to the anonymous user."""
+    """An export of a share: the address ranges of its clients, and whether their root becomes the anonymous user."""
 
     ranges: tuple[str, ...]
     squashed: bool
@@ -47,7 +47,7 @@ class FilestoreView(View):
 
     @fields.field("networks.network", place="")
     def network_project(self) -> str | None:
-        """The project in the name of its network, or None if the name contains no project."""
+        """The project in the name of the instance's network, or None if the name contains no project."""
         network = of.as_text(self.read("networks.network"))
         parts = network.split("/") if isinstance(network, str) else ()  # an unknown one counts as the program's own
         return parts[parts.index("projects") + 1] if "projects" in parts[:-1] else None
@@ -74,7 +74,10 @@ class SnapshotView(View):
 
 
 class EncryptedView(View):
-    """A resource that a Cloud KMS key may encrypt, except pools' disks; ``encryption`` is None for Google's key."""
+    """A resource, other than a pool's disks, that a Cloud KMS key may encrypt.
+
+    ``encryption`` is None for Google's own key.
+    """
 
     TYPES = (
         resource_types.BUCKET,
@@ -101,7 +104,7 @@ class EncryptedView(View):
 
 
 class RepositoryView(View):
-    """An Artifact Registry repository. One with the same id in another location may have the same images."""
+    """An Artifact Registry repository. A repository with the same id in another location may have the same images."""
 
     TYPES = (resource_types.REPOSITORY,)
 

@@ -48,7 +48,7 @@ class PersistentPoolView(View):
         return super().viewed(planned, (*origin, *section), inputs)
 
     def path(self, name: str) -> Path:
-        """Return the path of a field in the stack file. Fields that all pools share are not in the additional pools."""
+        """Return the path of a field in the stack file. Fields that all pools share are outside ``more_pools``."""
         if name in _ATTACHED and self.known("accelerator_type"):
             gpu = vertex_gpu(self.accelerator_type)
             if gpu and gpu.attachment:
@@ -58,7 +58,7 @@ class PersistentPoolView(View):
 
     @property
     def machine(self) -> MachineType | None:
-        """The machine type's row in the catalogue with its attached GPUs, or None."""
+        """The machine type's entry in the catalogue together with the attached GPUs, or None."""
         if self.machine_type not in MACHINE_TYPES:  # its GPUs may be unknown and are not read
             return None
         return of_vertex(self.machine_type, self.accelerator_type, self.accelerator_count)

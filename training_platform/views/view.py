@@ -1,9 +1,9 @@
-"""Views for rules: small, typed, and independent of the names in any API.
+"""Views, which are what rules read: small typed models of resources, independent of the names in any API.
 
 A view contains the planned inputs of a resource, and its fields define how values are read from them. A rule cannot
 tell whether the inputs come from a plan, a REST body or the model. Reading a field whose value is known only after
-deployment raises ``NeedsUnknown``. A rule can therefore be written as if every value were known; the runner reports it
-as not evaluated.
+deployment raises ``NeedsUnknown``. A rule can therefore be written as if every value were known; if one is not, the
+rule is reported as not evaluated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Field(Generic[T]):
     """One field of a view, read from the inputs at first access and cached.
 
     ``place`` is the path of the field in the stack file, below the view's section: ``upgrades.strategy``. It is "" for
-    the section itself, and None for a line with the name of the field. ``inputs`` are the input names in a program, the
+    the section itself, and None if the path is the name of the field. ``inputs`` are the input names in a program, the
     usual one first.
     """
 
@@ -67,7 +67,7 @@ class Field(Generic[T]):
 
 
 class PlainField(Field[T]):
-    """A field from one input: the first of ``inputs`` that is set, or ``missing`` if none is.
+    """A field that reads one input: the first of ``inputs`` that is set. If none is set, the value is ``missing``.
 
     ``block`` is the path to read if it is not one of ``inputs``. ``refers`` is the type of the resource that the field
     names.
@@ -93,10 +93,10 @@ class PlainField(Field[T]):
 
 
 class View:
-    """A view of a resource of a stack, with the section of the stack file that declares it.
+    """A typed model of a resource of a stack, with the section of the stack file that declares the resource.
 
     - ``TYPES`` are the resource types that have such a view.
-    - ``EACH`` is the path of lists; there is one view for each of their entries.
+    - ``EACH`` is a path that leads through lists. There is one view for each of their entries.
     - ``SHARED`` are the fields that all sections of a file share. Their values are at the top of the file.
     - ``values`` replace the values from the inputs.
 
@@ -148,7 +148,7 @@ class View:
 
     @classmethod
     def viewed(cls, planned: StackResource, origin: Path, inputs: Any) -> Self:
-        """Return the view of a resource, or of one list entry, which replaces the list in ``inputs``."""
+        """Return the view of a resource, or of one list entry. The entry replaces the list in ``inputs``."""
         return cls(
             stack=planned.stack, type=planned.type, name=planned.name, origin=origin, inputs=inputs,
             options=planned.options,
@@ -163,7 +163,7 @@ class View:
 
     @cached_property
     def hidden(self) -> tuple[Any, ...]:
-        """Return the values that findings must not show, cached because an object can have hundreds of findings."""
+        """Return the values that findings must not show; cached, because an object can have hundreds of findings."""
         return tuple(secrets_in(self.inputs))
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class View:
         return (*self.origin, *self.PLACES.get(name, (name,) if self.LINES else ()))
 
     def locate(self, name: str) -> Anchor:
-        """Return the place of a field, or of the resource for an empty name. A view does not know the file.
+        """Return the position of a field, or of the resource for an empty name. The file is not known here.
 
         The path is the one in the stack file if the resource has a section there, otherwise the path of the input.
         """
@@ -187,7 +187,7 @@ class View:
         return Anchor(stack=self.stack, path=place, resource=f"{self.type} {self.name}")
 
     def spelled(self, name: str) -> str:
-        """Return the input of a field. If it has several names, this is the one that is set, or the first."""
+        """Return the name of a field's input. If there are several names, it is the one that is set, or the first."""
         inputs = self.FIELDS[name].inputs if name in self.FIELDS else ()
         written = (path for path in inputs if self.read(path) is not None)
         return next(written, inputs[0] if inputs else "")
@@ -223,18 +223,18 @@ class View:
         return self.depends_on(kind) if value is UNKNOWN else value
 
     def depends_on(self, kind: str) -> Any:
-        """Return the logical name of the only dependency of a type. Its path is often unknown before deployment."""
+        """Return the logical name of the only dependency of type ``kind``. Its path is often not known yet."""
         after = [name for token, name in self.options.get("dependsOn", ()) if token == kind]
         return after[0] if len(after) == 1 else UNKNOWN
 
     def is_meant(self, reference: str | None, field: str) -> bool:
-        """Return True if a reference refers to this resource, by its logical name or by the name in a field."""
+        """Return True if a reference means this resource, by its logical name or by the name in the given field."""
         if reference is None:
             return False
         return reference == self.name or (self.known(field) and reference == getattr(self, field))
 
 
 class Settings(View):
-    """Resources whose inputs the program chooses. Their findings are at the section, because fields have no line."""
+    """The view of a resource whose inputs the program chooses. Fields have no line, so findings are at the section."""
 
     LINES = False

@@ -1,4 +1,4 @@
-"""Views of a whole stack, for rules that compare views, and of a whole resource."""
+"""Views of a whole stack, for rules that compare several views, and views of whole resources."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ENTRY = re.compile(r"\[\d+\]")
 
 
 class Program(View):
-    """A whole stack.
+    """A whole stack, with the views of all of its resources.
 
-    ``environment`` is the environment that the stack is or belongs to, ``team`` its team or None. ``production`` says
-    whether the production rules of the organisation apply.
+    ``environment`` is the environment that the stack is or belongs to. ``team`` is its team, or None. ``production``
+    says whether the organisation's rules about production apply.
     """
 
     environment = fields.required()
@@ -38,9 +38,9 @@ class Program(View):
         self._built: dict[Callable[[Program], Any], Any] = {}
 
     def all(self, kind: builtins.type[V], field: str = "") -> tuple[V, ...]:
-        """Return the views of one kind in the order of the plan, cached because rules call this for every resource.
+        """Return the views of one type in the order of the plan; cached, because rules read them for every resource.
 
-        With ``field``, only the views in which the field is set or unknown.
+        With ``field``, return only the views in which the field is set or unknown.
         """
         if (kind, field) not in self._by_kind:
             kinds = [subclass for subclass in self._of if issubclass(subclass, kind)]
@@ -53,7 +53,7 @@ class Program(View):
         return self._by_kind[kind, field]
 
     def once(self, build: Callable[[Program], T]) -> T:
-        """Return the result of a function of the program. It is cached, so an index is built only once."""
+        """Return the result of a function of the program. It is cached, so that an index is built only once."""
         if build not in self._built:
             self._built[build] = build(self)
         built: T = self._built[build]
@@ -71,9 +71,9 @@ class ObjectView(Settings):
     """A resource of a provider with all of its inputs."""
 
     def path(self, name: str) -> Path:
-        """Return the path of an input in the stack file, which is that of the view's field that reads the input.
+        """Return the path of an input in the stack file, taken from the field of another view that reads the input.
 
-        In a program without a stack file the path is the input itself, so each input has its own findings.
+        In a program without a stack file, the path is the input itself, so each input has its own findings.
         """
         if not self.origin:
             return (name,)
