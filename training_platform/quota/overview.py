@@ -1,4 +1,4 @@
-"""How all stacks of a repository use limits and capacity, as ledgers that can be filtered."""
+"""The use of limits and capacity by all stacks of a repository, as ledgers that can be filtered."""
 
 from __future__ import annotations
 

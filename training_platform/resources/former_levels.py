@@ -15,7 +15,7 @@ _PACKAGE: Final = "training-platform"
 
 
 def add_former_levels(plan: Plan) -> None:
-    """Add aliases so that updating a stack of the previous version does not replace any of its resources."""
+    """Add aliases so that updating a stack of the previous version does not change any of its resources."""
     for node in plan.nodes():
         names = [None, *(alias.name for alias in node.aliases)]
         for types in former_types((*parent_types(node), node.type)):

@@ -376,7 +376,7 @@ def _act_as(into: Component, name: str, account: Resource, kubernetes_account: s
 
 
 def hub_gateway(into: Component, scope: Scope, notebooks: Notebooks, gateway: GatewaySpec, namespace: Any) -> None:
-    """Add a load balancer for the hub, and allow its users through Identity-Aware Proxy in the whole project.
+    """Add a load balancer for the hub, and let its members pass Identity-Aware Proxy in the whole project.
 
     ``gateway`` is the gateway of ``notebooks``; ``namespace`` is the hub's namespace.
     """

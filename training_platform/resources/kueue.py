@@ -203,7 +203,7 @@ def provisioning_request_config(flavor: Flavor) -> dict[str, Any]:
 
 
 def longest_run_hours(flavor: Flavor) -> int | None:
-    """Return how many hours a VM may run in every pool of a flavor, or None if there is no limit."""
+    """Return the number of hours for which all pools of a flavor let VMs run, or None if there is no limit."""
     return min((pool.spec.max_run_hours for pool in flavor.pools if pool.spec.max_run_hours), default=None)
 
 

@@ -76,7 +76,7 @@ _DEFAULTS = ("upgrade_settings.blue_green_settings.node_pool_soak_duration",)
 
 
 def accelerator_pool(pool: ExpandedPool, gke_pool: GkePool, place: PoolPlace) -> Resource:
-    """Return one of the GKE node pools for a pool of the stack file; each multi-host slice is a separate one.
+    """Return a GKE node pool for a pool of the stack file; each multi-host slice is a separate GKE node pool.
 
     The autoscaler gets the minimum and maximum per zone and never the totals, which GKE refuses for slices. A permanent
     slice has the same minimum and maximum. If it were created with a node count, it would be replaced when its minimum

@@ -177,5 +177,5 @@ def network_policies(spec: ClusterSpec) -> dict[str, dict[str, Any]]:
 
 
 def object_limits(spec: ClusterSpec) -> dict[str, str]:
-    """Return limits for a team's ResourceQuota: how many objects of each kind that a cluster's operators manage."""
+    """Return limits for a team's ResourceQuota: the number of objects of each kind that operators manage."""
     return {f"count/{kind.resource}.{kind.group}": str(_MOST_OBJECTS) for kind in job_kinds(spec)}

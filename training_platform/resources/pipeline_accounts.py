@@ -1,9 +1,9 @@
 """Service accounts of pipelines, and who may act as each of them.
 
 One account deploys an environment, one previews pull requests, and one runs at night. A CI service signs a token for
-each job. Google Cloud accepts the tokens of one repository and derives from their claims as which account the job may
-act. Claims are compared individually. The token's subject is never used, because its text changes with the settings of
-a repository.
+each job. Google Cloud accepts the tokens of one repository and derives from their claims the account that the job may
+act as. Claims are compared individually. The token's subject is never used, because its text changes with the settings
+of a repository.
 """
 
 from __future__ import annotations

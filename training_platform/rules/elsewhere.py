@@ -75,7 +75,7 @@ def quota_uncounted(resource: ObjectView) -> Iterator[Draft]:
     source="resources that another program or stack creates are not in this plan",
 )
 def elsewhere(program: Program) -> Iterator[Draft]:
-    """Find a reference to a cluster, a network or an account of another program, to which no rule can compare anything.
+    """Find a reference to a cluster, a network or an account of another program. No rule can check it.
 
     References that a stack file declares are left out: other rules check them, or report what is unknown about them.
     """

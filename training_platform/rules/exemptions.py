@@ -124,8 +124,8 @@ class Exemption(Section):
     def covers(self, finding: Finding) -> bool:
         """Return True if the exemption applies to a finding and its amount, ignoring its expiry date.
 
-        In the past, entries without an amount were allowed. Such an entry applies only to a limit whose holders it all
-        names.
+        In the past, entries without an amount were allowed. Such an entry applies only if it names all holders
+        of the limit.
         """
         if finding.rule != self.rule:
             return False
@@ -457,7 +457,7 @@ class Exemptions:
 
 
 def _without_terms(row: Exemption | Acknowledgement) -> Mapping[str, Any]:
-    """Return the fields that say to what an entry applies, without its reason, owner and expiry date."""
+    """Return the fields that determine what an entry applies to, without its reason, owner and expiry date."""
     return row.model_dump(exclude={"reason", "owner", "expires"})
 
 

@@ -109,7 +109,7 @@ def kueue_lending_limit(quota: FlavorQuotaView) -> Iterator[Draft]:
 
 @rule("kueue-quantities", ruleset="kueue", owner="kueue", source=_WEBHOOK)
 def kueue_quantities(quota: FlavorQuotaView) -> Iterator[Draft]:
-    """Find a negative quantity."""
+    """Find a negative quantity in a ClusterQueue."""
     for field in ("nominal_quota", "borrowing_limit", "lending_limit"):
         amount = getattr(quota, field)
         if amount is not None and amount < 0:
@@ -403,7 +403,7 @@ def queued_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
 def arm_flavor_toleration(flavor: FlavorView) -> Iterator[Draft]:
     """Find a flavor of Arm nodes that does not tolerate the taint that GKE adds to these nodes.
 
-    GKE adds the toleration only to pods that select the architecture.
+    GKE adds the toleration to pods that select the architecture.
     """
     selected = {flavor.node_labels.get(label) for label in ACCELERATOR_LABELS} & _ARM_ACCELERATORS
     if selected and ARCHITECTURE_LABEL not in {*flavor.tolerated, *flavor.node_labels}:

@@ -154,7 +154,7 @@ def ranges_overlap(program: Program) -> Iterator[Draft]:
     "special-purpose registry)",
 )
 def public_range(subnet: SubnetView) -> Iterator[Draft]:
-    """Find a range of public addresses. Pods and nodes could not reach the hosts that have these on the internet."""
+    """Find a range of public addresses. Pods and nodes could not reach the internet hosts with these addresses."""
     for field, room in _ranges(subnet):
         if room.is_global:
             alike = (block for block in _PRIVATE if str(block).split(".")[0] == str(room).split(".")[0])

@@ -1,4 +1,4 @@
-"""Rules about model servers and notebooks that do not fit their team's shares, or machines and images."""
+"""Rules about model servers and notebooks that do not fit the shares, machines or images that they use."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class SubnetView(Settings):
         return self.known("ranges") and bool(self.ranges)
 
     def path(self, name: str) -> Path:
-        """Return the path of a range in the stack file. The ranges ``pods`` and ``services`` are given by name."""
+        """Return the path of a range in the stack file. ``name`` may be ``pods`` or ``services``."""
         if self.origin[-1:] == ("gpu_networks",):
             return (*self.origin, "range")
         if self.origin[:1] == ("network_attachments",):

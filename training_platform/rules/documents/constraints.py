@@ -92,7 +92,7 @@ class Constraint(NamedTuple):
     - ``property_names``, the pattern of a map's keys
     - ``contains``, an entry or key that must exist unless the list or map is empty
     - ``unique_items``, if the entries of a list must differ
-    - ``unique_by``, inputs in some of which the entries of a list must differ
+    - ``unique_by``, inputs of which at least one must differ between the entries of a list
     - ``alone``, an entry that must be the only one
     - ``exclusive``, pairs of entries that exclude each other
 

@@ -285,7 +285,7 @@ def network_driver_label(pool: NodePoolView) -> Iterator[Draft]:
 
 @rule("rdma-network", ruleset="fabric-networks", across=True, source=_TOOLKIT)
 def rdma_network(pool: NodePoolView, program: Program) -> Iterator[Draft]:
-    """Find RDMA interfaces in a VPC of the program that does not support RDMA by its profile, zone, MTU or subnets."""
+    """Find RDMA interfaces in a VPC of this program whose profile, zone, MTU or subnets do not support RDMA."""
     machine = pool.machine
     if machine is None or not pool.nics or machine.gpudirect_mtu is None:
         return
@@ -334,7 +334,7 @@ def rdma_metal_subnets(subnet: SubnetView, program: Program) -> Iterator[Draft]:
     source="Compute docs, subnets: four addresses of the primary range are reserved; each NIC needs one",
 )
 def gpu_network_room(subnet: SubnetView, program: Program) -> Iterator[Draft]:
-    """Find a subnet for additional interfaces with fewer addresses than its pools may have VMs."""
+    """Find a subnet for additional interfaces that is too small for the maximum number of VMs of its pools."""
     by_name = program.once(_vms_by_subnet)
     vms = sum(by_name.get(name, 0) for name in {subnet.name, subnet.subnetwork or subnet.name})
     room = network_of(subnet.cidr) if vms else None

@@ -54,7 +54,7 @@ def no_reservation_affinity(pool: NodePoolView) -> Iterator[Draft]:
 def reservation_named(pool: NodePoolView) -> Iterator[Draft]:
     """Find affinity to a specific reservation that names no reservation, or several.
 
-    Several names are a warning, because that they are refused is inferred.
+    Several names are a warning: it is only inferred that GKE refuses them.
     """
     if pool.consume_reservation == "SPECIFIC_RESERVATION" and not pool.reservation:
         yield finding(
