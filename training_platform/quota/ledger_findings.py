@@ -57,7 +57,7 @@ def ledger_findings(
 
 
 def holders_of(ledgers: Iterable[ProjectLedger]) -> dict[HolderKey, float]:
-    """Return the amount that each holder uses of each quota."""
+    """Return the amount of each quota that each holder, such as a pool, uses."""
     amounts: dict[HolderKey, float] = {}
     for ledger in ledgers:
         for line in ledger.lines:

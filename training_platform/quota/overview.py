@@ -70,7 +70,7 @@ class Overview:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A filter. An empty field selects everything. A selected line is shown with all of its holders."""
+    """A filter. An empty field selects everything. A selected line is shown with everything that uses it."""
 
     projects: Collection[str] = field(default=())
     regions: Collection[str] = field(default=())

@@ -300,7 +300,7 @@ _STAND_INS = {"limit": 1, "region": OTHERS, "zone": OTHERS}  # these have no fin
 def _limit_of(fields: Mapping[str, Any]) -> tuple[Limit, set[str]]:
     """Return a row as a limit, with substitutes for the fields that the model rejects, and the names of those fields.
 
-    The rejected fields already have findings. The substitutes make it possible to check the other fields.
+    The rejected fields already have findings. With the substitutes, the other fields can be checked.
     """
     try:
         return Limit.model_validate(fields), set()

@@ -22,7 +22,7 @@ from training_platform.resources.resource_types import RESOURCE_TYPES
 _PATHS_FILE: Final = Path(__file__).parent / "data" / "paths.yaml"
 _OUTPUT_ONLY: Final = re.compile(r"^\W*output[- ]only", re.IGNORECASE)
 LOCATION_INPUTS: Final = frozenset({"project", "location", "region", "zone"})
-"""Inputs that belong to a request's path. Fields with the same name inside the body are different fields."""
+"""Inputs that belong to a request's path. Fields of the body with the same names are something else."""
 Key = str | int  # an entry of a list has its index
 
 

@@ -141,7 +141,7 @@ def add_cpu_pools(
 def add_accelerator_pools(
     into: Component, cluster: str, spec: ClusterSpec, place: PoolPlace, bindings: Sequence[Resource] = ()
 ) -> tuple[list[Resource], dict[str, GpuNetworks]]:
-    """Add the accelerator pools and the networks of their NICs. Return both, the networks keyed by fabric.
+    """Add the accelerator pools and the networks of their NICs. Return the pools, and the networks by fabric.
 
     ``cluster`` is its key in the stack file. ``bindings`` are the roles of nodes. Without them, nodes can neither join
     the cluster nor pull images.

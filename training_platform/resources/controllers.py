@@ -1,7 +1,7 @@
 """Controllers in a cluster, installed from Helm charts: Kueue, JobSet, operators, and the collection of their metrics.
 
 Kueue and JobSet serve metrics over HTTPS to clients whose token allows reading them. Sources, read 2026-11-21: both
-charts (names, labels, port), and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's Role).
+charts (names, labels, port) and the examples of GoogleCloudPlatform/prometheus-engine 2ffde4e (the collector's Role).
 """
 
 from __future__ import annotations

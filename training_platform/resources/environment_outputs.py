@@ -41,7 +41,7 @@ class InstanceOutputs(_Outputs):
 
 
 class EnvironmentOutputs(_Outputs):
-    """Everything that an environment exports, with the keys of its stack file."""
+    """Everything that an environment exports. Clusters and instances have the same keys as in its stack file."""
 
     environment: str
     clusters: dict[str, ClusterOutputs]

@@ -347,7 +347,7 @@ def node_account(name: str, scope: Scope) -> Resource:
 
 
 def node_roles(name: str, scope: Scope, member: Any) -> Iterator[Resource]:
-    """Yield the roles of the node service account: only those that nodes need."""
+    """Yield the roles of the node service account, which are only the roles that nodes need."""
     for role in NODE_ROLES:
         yield gcp.iam_member(f"{name}-{role.removeprefix('roles/')}", project=scope.project, role=role, member=member)
 

@@ -141,7 +141,7 @@ def local_queue(cluster_queue: str) -> dict[str, Any]:
 
 
 def local_queue_names(team: str) -> tuple[str, ...]:
-    """Return the queues of a team's namespace: the one that jobs name, and the default for jobs that name none."""
+    """Return the queues in a team's namespace: the queue that jobs name, and the default for jobs that name none."""
     return tuple(dict.fromkeys((team, DEFAULT_QUEUE)))
 
 

@@ -215,7 +215,7 @@ def first(value: Any, *_others: Any) -> Any:
 class Component:
     """A component of a plan, with its resources and other components in ``children``.
 
-    - ``after`` is what it waits for; its children wait for the same.
+    - ``after`` contains what it waits for; its children wait for this as well.
     - ``provider`` is the provider of Kubernetes objects in it.
     - ``aliases`` are its identities in earlier plans.
     - ``outputs`` are the values that others read, keyed by Python name.

@@ -66,7 +66,7 @@ def flavor_resources(
 def check_objects(name: str, flavor: Flavor, scope: Scope) -> Iterator[Resource]:
     """Yield the two objects that make a queued flavor's jobs wait: the AdmissionCheck and its configuration.
 
-    The queues of teams name the check, which is active only if both objects exist.
+    Teams' queues refer to the check, which is active only if both objects exist.
     """
     for kind, spec in ((CONFIG, provisioning_request_config(flavor)), ("AdmissionCheck", admission_check(flavor))):
         logical = f"{name}-{flavor.name}-{kind.lower()}"

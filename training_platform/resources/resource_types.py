@@ -288,7 +288,7 @@ def covers(pattern: str, path: str) -> bool:
 
 
 def _between(outer: str, inner: str) -> Iterator[str]:
-    """Yield every prefix of a path from an outer path to the whole path, including those that end in a list."""
+    """Yield the prefixes of a path, from an outer path to the whole path. Some of them end in a list."""
     part = inner
     while part.startswith(outer):
         yield part

@@ -194,7 +194,7 @@ def resource_named(value: str, project: str) -> str:
 
 
 def _of_pool(principal: str) -> Iterator[str]:
-    """Yield a principal and the principal sets of its workload identity pool that contain it."""
+    """Yield a principal, and the principal sets in its workload identity pool to which it belongs."""
     name, _, attributes = principal.partition("?")
     yield name
     if name.startswith("principal://"):

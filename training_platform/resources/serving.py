@@ -56,7 +56,7 @@ def object_name(name: str) -> str:
 def server_labels(team: str, server: ServerSpec) -> dict[str, str]:
     """Return the labels that Kueue reads from a Deployment: the team's queue, and the priority of model servers.
 
-    This priority is above that of training.
+    This priority is higher than the priorities of training jobs.
     """
     queue, *_ = local_queue_names(team)
     return {QUEUE_LABEL: queue, PRIORITY_LABEL: server.priority}

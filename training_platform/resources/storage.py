@@ -71,7 +71,7 @@ UNTAGGED_SECONDS = 30 * 24 * 3600
 
 
 def image_repositories(name: str, spec: environment.ImageRepositorySpec, scope: Scope, into: Component) -> Resource:
-    """Add an environment's repositories and return the one for images; ``name`` is the component's name.
+    """Add an environment's repositories and return the image repository; ``name`` is the component's name.
 
     One repository contains the images. Remote repositories with the same name cache these images in the regions in
     which nodes pull and stream. Caches of external registries let nodes pull without access to the internet. It is
@@ -142,7 +142,7 @@ def _holder(scope: Scope) -> str:
 
 
 def _cleanup_policies(keep_versions: int) -> list[CleanupPolicy]:
-    """Return the clean-up policies. An image that matches both is kept."""
+    """Return the clean-up policies. An image that matches a policy to keep and a policy to delete is kept."""
     return [
         {"id": "keep-newest", "action": "KEEP", "most_recent_versions": {"keep_count": keep_versions}},
         {

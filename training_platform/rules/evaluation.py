@@ -114,7 +114,7 @@ def _failure(rule: Rule, view: View, error: Exception) -> Draft:
 
 
 def _finding(rule: Rule, view: View, draft: Draft, path: Path, file: Stack | None) -> Finding:
-    """Return a draft as a finding. Without a stack file, its path is the input's name in the program.
+    """Return the finding for a draft of a rule. Without a stack file, its path is the input's name in the program.
 
     A message such as ``is 9 GB`` continues a path in a stack file. Without a path, the input becomes its subject.
     """

@@ -158,7 +158,7 @@ class Exemption(Section):
 
     @property
     def names_everything(self) -> bool:
-        """Return True if the exemption applies to all of its stack and names neither a limit nor a grant."""
+        """Return True if the exemption applies to its whole stack and names neither a limit nor a grant."""
         return not self.subject.strip("*") and self.up_to is None and self.grant is None
 
     @property

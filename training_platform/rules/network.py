@@ -353,7 +353,7 @@ def _free(taken: Collection[IPv4Network], prefix: int, skipped: int = 0) -> IPv4
 
 
 def _beside(instance: FilestoreView, program: Program) -> list[FilestoreView]:
-    """Return the other instances in the instance's VPC that have their own range."""
+    """Return the other Filestore instances in the same VPC for which a range is set."""
     network = _network_name(instance, program)
     return [
         other

@@ -229,7 +229,7 @@ class RightsOfTeam:
             )
 
     def bucket(self, path: Path, key: str, *, members_write: bool) -> Iterator[NeededRight]:
-        """Yield the promises to the team's jobs and members about one of its buckets."""
+        """Yield what the file promises to the team's jobs and members about one of its buckets."""
         bucket = f"buckets/{bucket_id(self.scope, key)}"
         yield self.of_jobs(path, f"write to gs://{bucket_id(self.scope, key)}", (*WRITE_OBJECTS, GET_BUCKET), bucket)
         does = f"write to gs://{bucket_id(self.scope, key)}" if members_write else f"read and add to bucket {key}"

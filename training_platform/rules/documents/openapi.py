@@ -39,7 +39,7 @@ class KindReader:
         self._met: dict[str, Shape] = {}
 
     def kind(self, schema: Schema, metadata: Shape) -> Shape:
-        """Return the shape of a kind."""
+        """Return the shape (schema) of a kind of object."""
         fields = {name: self.shape(part) for name, part in schema.get("properties", {}).items() if name != "metadata"}
         fields["metadata"] = metadata
         if not self.alone:

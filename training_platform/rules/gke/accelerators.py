@@ -160,7 +160,7 @@ def tpu_single_host_placement(pool: NodePoolView) -> Iterator[Draft]:
     source=f"{_XPK}; xpk #751; terraform-provider-google-beta 93c65b2, autoscaling",
 )
 def tpu_slice_nodes(pool: NodePoolView) -> Iterator[Draft]:
-    """Find a multi-host pool whose size is neither 0 nor all hosts of its slice. A slice scales as a whole."""
+    """Find a multi-host pool whose size is neither 0 nor all hosts of its slice, which scales only as a whole."""
     machine = pool.machine
     hosts = pool.hosts
     if machine is None or machine.kind != "tpu" or hosts == 1:

@@ -228,7 +228,7 @@ def resource_tags(cluster: ClusterView) -> Iterator[Draft]:
 
 @rule("inline-pools", ruleset="together", across=True, source=f"{_SCHEMA}, resource_container_cluster.go")
 def inline_pools(cluster: ClusterView, program: Program) -> Iterator[Draft]:
-    """Find inline pools in a cluster that also has NodePool resources. Each update of one would undo the other."""
+    """Find inline pools in a cluster that also has NodePool resources. Updating one would undo the other."""
     if cluster.inline_pools and not all(isinstance(pool, InlinePoolView) for pool in pools_of(cluster, program)):
         message = (
             f"cluster {cluster.name} declares {cluster.inline_pools} pools inline, but other pools as NodePool "
