@@ -422,7 +422,7 @@ class NodePoolsArgs(TypedDict):
 
 
 class ExportSpec(TypedDict):
-    """Clients that may mount the share, and their access. The first entry that contains a client's address applies."""
+    """Clients that may mount the share, and what they may do. The first entry with a client's address applies."""
 
     ranges: list[str]
     """Address ranges of the clients, such as the node ranges of clusters. Example: ['10.12.0.0/20']."""
@@ -435,7 +435,7 @@ class ExportSpec(TypedDict):
 
 
 class BackupScheduleSpec(TypedDict):
-    """Scheduled backups by a plan of Backup and DR. By default, one backup each day. Google enables Backup and DR for Filestore in a project on request (its page on backup plans, read 2026-11-22)."""
+    """Backups that a Backup and DR plan makes on a schedule, by default once a day. Google enables Backup and DR for Filestore in a project on request (its page on backup plans, read 2026-11-22)."""
 
     every_hours: NotRequired[int]
     """Hours between the backups of a day."""
@@ -557,7 +557,7 @@ class PrometheusArgs(TypedDict):
 
 
 class Share(TypedDict):
-    """A team's or a cohort's share of a ResourceFlavor in a cluster, in chips or GPUs. Members share a cohort's."""
+    """A share of a ResourceFlavor in a cluster, in chips or GPUs. A cohort's share belongs to all of its members."""
 
     nominal_quota: int
     """Nominal quota: number of chips or GPUs that the team can always reclaim. Example: 16."""
@@ -713,7 +713,7 @@ class GatewaySpec(TypedDict):
 
 
 class OauthSecret(TypedDict):
-    """The location of the OAuth client secret. The secret itself is never in a stack file or a state."""
+    """The location of the OAuth client secret. The secret itself is never in a stack file or in Pulumi's state."""
 
     name: NotRequired[str]
     """Name of the Secret in the hub's namespace, or in Secret Manager. Default: jupyterhub-oauth. Example: vision."""

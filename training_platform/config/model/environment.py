@@ -108,7 +108,7 @@ class Destination(Consistent):
     protocol: Literal["TCP", "UDP"] = Field(default="TCP", description="Protocol of the ports.")
 
     def conflicts(self) -> Iterator[Problem]:
-        """Yield a problem unless either addresses or a host name is set."""
+        """Yield a problem unless exactly one of addresses and host name is set."""
         if (self.cidr is None) == (self.host is None):
             message = "has neither cidr nor host" if self.cidr is None else "has both cidr and host"
             yield Problem((), message, allowed="one of cidr and host")
