@@ -105,7 +105,7 @@ def test_files_written_from_a_map_that_is_gone_are_named(root: Path, arguments: 
         (
             '"@example-org/nlp"',
             "group:nlp@example.com",
-            "stacks/owners.yaml:3:3: teams.nlp: 'group:nlp@example.com' is no",
+            "stacks/owners.yaml:3:3: teams.nlp: 'group:nlp@example.com' cannot own files",
         ),
         ("platform:", "plattform:", "Nearest: platform"),
         ("teams:", "teams: [", "owners.yaml"),

@@ -46,7 +46,7 @@ def test_a_release_writes_its_version_to_every_file_that_names_it(clone: Path) -
 def test_a_file_that_does_not_name_the_version_stops_the_release(clone: Path) -> None:
     (clone / "docs/reference/ci.md").write_text("# Pipelines\n", encoding="utf-8")
 
-    with pytest.raises(LookupError, match=r"docs/reference/ci\.md: 0 lines name the version"):
+    with pytest.raises(LookupError, match=r"docs/reference/ci\.md: 0 lines contain the version"):
         write_version(clone, "97.3.1")
 
 
@@ -74,7 +74,7 @@ def test_a_release_without_fragments_is_refused(clone: Path) -> None:
     assert refusal(clone, "97.3.1") is None
     (clone / "changelog.d" / "pools.added.md").unlink()
 
-    assert (refusal(clone, "97.3.1") or "").startswith("changelog.d: has no fragments")
+    assert (refusal(clone, "97.3.1") or "").startswith("changelog.d: contains no fragments")
 
 
 def test_a_release_of_changes_that_are_not_committed_is_refused(clone: Path) -> None:

@@ -273,7 +273,7 @@ def fingerprints(identities: Iterable[tuple[str, ...]]) -> Iterator[str]:
 
 
 def identity(finding: Finding) -> tuple[str, ...]:
-    """Return what identifies a finding: its rule, file or stack, path, resource, and what it is about."""
+    """Return what identifies a finding: its rule, file or stack, path, resource, and subject."""
     place = finding.file or finding.stack or ""
     if finding.file == OWN_RESOURCES:  # one line has a resource in each of several stacks
         place = f"{place} {finding.stack}"

@@ -61,7 +61,7 @@ def test_explain_prints_an_acknowledgement_that_can_be_pasted(repository: Reposi
     done = CliRunner().invoke(app, ["explain", place, "--base", "HEAD", "--root", str(repository.root)])
 
     assert done.exit_code == 0, done.output
-    printed = done.stdout.partition("in stacks/exemptions.yaml:\n")[2]
+    printed = done.stdout.partition("into stacks/exemptions.yaml:\n")[2]
     entry = dedent("".join(row for row in printed.splitlines(keepends=True) if row.startswith("    ")))
     (repository.root / "stacks" / "exemptions.yaml").write_text(signed(entry), encoding="utf-8")
     assert losses(repository.compare(base="HEAD")) == []

@@ -124,7 +124,7 @@ def test_roles_on_the_bucket_of_another_team_are_found_without_a_change(with_rol
     assert (of_vision.stack, of_vision.severity, of_vision.path) == ("small-vision", "error", "data_sets.theirs")
     people = "group:vision@example.com, serviceAccount:small-vision-jobs@example-small.iam.gserviceaccount.com"
     assert of_vision.message == f"small-vision gets {ROLES} on buckets/{BUCKET} of small-nlp, for {people}"
-    where = "buckets.data in stacks/Pulumi.small-nlp.yaml, by which small-nlp consents"
+    where = "buckets.data in stacks/Pulumi.small-nlp.yaml, with which small-nlp consents"
     assert of_vision.allowed == f"readers: [vision] at {where}"
 
 

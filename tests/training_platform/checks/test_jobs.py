@@ -61,7 +61,7 @@ def test_notes_about_a_job_are_for_its_owner(root: Path) -> None:
 
     owners = CliRunner().invoke(app, ["job", "check", str(root / FILE), "--root", str(root)])
 
-    assert "sweep: is 2 runs" in owners.stdout
+    assert "sweep: starts 2 runs" in owners.stdout
     assert "sweep" not in check(root).stdout
 
 

@@ -108,7 +108,7 @@ def test_a_team_that_moves_from_one_pool_to_another_needs_two_deployments(base: 
 
     assert "l4" in head.flavors("prod", "us-central1")
     assert (finding.severity, finding.allowed) == ("warning", "two changes: first the additions, then the removals")
-    assert "requires two deployments: prod-nlp needs flavor l4 of cluster us-central1" in finding.message
+    assert "requires two deployments: prod-nlp starts to use flavor l4 of cluster us-central1" in finding.message
 
 
 def test_a_pool_that_comes_for_nobody_keeps_a_removal_in_one_deployment(base: Workspace, tmp_path: Path) -> None:
@@ -360,4 +360,4 @@ def test_a_type_whose_permissions_are_not_known_is_a_further_right_and_a_line_of
     assert "gcp:storage/folder:Folder, " in message
     assert script.exit_code == 0
     account = "deploy-small@example-admin.iam.gserviceaccount.com"
-    assert f"# Let {account} create gcp:storage/folder:Folder in example-small yourself" in script.stdout
+    assert f"# Grant {account} the right to create gcp:storage/folder:Folder in example-small yourself" in script.stdout

@@ -275,7 +275,7 @@ class StackAmounts(NamedTuple):
 
 
 def quota_changes(base: Side, head: Side) -> tuple[QuotaChange, ...]:
-    """Return the quotas of which the limit or the used amount changes."""
+    """Return the quotas whose limit or used amount changes."""
     changes = []
     for key in sorted({*base.quotas, *head.quotas}):
         # A side that holds nothing of a limit does not list it.

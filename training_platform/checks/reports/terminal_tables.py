@@ -121,7 +121,7 @@ def _undropped(columns: Sequence[str], rows: Sequence[Sequence[Text]], width: in
 
 
 def _with_line_above(row: Sequence[Text], columns: Sequence[int], subject: int) -> Text:
-    """Return a row's subject (what it is about) below a line with the cells of some columns."""
+    """Return a row's subject below a line with the cells of some columns."""
     return Text("\n").join((Text(" ").join(row[column] for column in columns), row[subject]))
 
 
