@@ -19,7 +19,7 @@ SHARE = "nominal_quota: 24, borrowing_limit: 40"
     ("file", "change", "expected", "nearest"),
     [
         (QUOTAS, ("taken:", "taking: a\ntaken:"), [(QUOTAS, "is not a field of this section")], ["taken"]),
-        (QUOTAS, ("{limit: 200,", "{limit: 200, limits: 2,"), [(QUOTAS, "is neither a field of a limit nor a dimension")], ["limit"]),
+        (QUOTAS, ("{limit: 200,", "{limit: 200, limits: 2,"), [(QUOTAS, "is neither a field")], ["limit"]),
         (NLP, ("name: nlp", "name: vision"), [
             (NLP, f"'vision' is also the name of the team at {VISION}:5"),
             (VISION, f"'vision' is also the name of the team at {NLP}:5"),
