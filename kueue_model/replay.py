@@ -298,7 +298,7 @@ class _Replay:
             self.flavor_use[cell].change(run.job.queue, sign * amount, self.now)
 
     def _amounts(self, run: Run) -> Iterator[tuple[int, int]]:
-        """Yield the flavor and resource (as a cell) and the amount of everything that a job holds or held last."""
+        """Yield what a job uses, or used when it last ran: the index of a flavor and resource, and the amount."""
         for pods, cell in zip(run.job.pods, run.used, strict=True):
             yield cell, pods.amount
             for resource, amount in pods.more:

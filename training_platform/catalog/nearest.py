@@ -28,7 +28,7 @@ def find_nearest(name: str, allowed: Iterable[str]) -> str | None:
 
     The first of these that exists is returned:
 
-    - the only value that is, or ends with, the name for which ``name`` is an alias (``dws`` for ``flex-start``)
+    - if ``name`` is an alias (``dws`` for ``flex-start``): the only value that is the other name, or ends with it
     - the only value that begins with ``name``
     - the most similar value that differs from ``name`` only in its numbers
     - the most similar of the values that begin with ``name``, or of all values if none does

@@ -30,7 +30,7 @@ def job_of(run: str) -> str:
 
 
 def job_among(run: str, jobs: Iterable[str]) -> str:
-    """Return the job of a run: the longest of ``jobs`` that its name starts with, else ``job_of``."""
+    """Return the job of a run: of the names in ``jobs`` with which its name starts, the longest; else ``job_of``."""
     return max((job for job in jobs if run == job or run.startswith(f"{job}-")), key=len, default=job_of(run))
 
 

@@ -33,8 +33,8 @@ def rendezvous(
 ) -> dict[str, Any]:
     """Return the variables of a container on a VM with ``chips`` accelerators.
 
-    Each value may be a placeholder for the launcher. ``rank`` may also refer to a field of the pod. Names of nodes are
-    left out if they are too long.
+    Each value may be a placeholder that the launcher replaces. ``rank`` may also refer to a field of the pod. Names of
+    nodes are left out if they are too long.
     """
     variables: dict[str, Any] = {"NUM_NODES": nodes, "NODE_RANK": rank}
     if len(names) <= LONGEST_NAMES:
