@@ -563,7 +563,7 @@ ESCAPING = [
     *DAEMONS,
 ]
 NOTEBOOKS = [
-    *of_the_list("take a reserved machine from a notebook"),
+    *of_the_list("take a reserved machine by means of a notebook"),
     right("create", "pods", "jupyterhub", NOTEBOOK),
     right("create", "jobs.batch", "vision", NOTEBOOK),
     right("update", "configmaps", "jupyterhub", NOTEBOOK),  # profiles are the hub's settings
@@ -582,8 +582,8 @@ GAINS: dict[str, list[Attempt]] = {
         *POSING,
     ],
     "escape to a node": ESCAPING,
-    "take a reserved machine from a notebook": NOTEBOOKS,
-    "see another team's jobs beyond totals": of_the_list("see another team's jobs beyond totals"),
+    "take a reserved machine by means of a notebook": NOTEBOOKS,
+    "see more of another team's jobs than totals": of_the_list("see more of another team's jobs than totals"),
 }
 ATTEMPTS = [(gain, attempt) for gain, attempts in GAINS.items() for attempt in attempts]
 

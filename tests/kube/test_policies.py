@@ -45,7 +45,7 @@ PAGE = [
         "start a Job that waits|start a Job that waits, by a change|enlarge a Job that runs",
     ),
     ("a job without `kueue", "test_job_ends.py::test_a_job_without_the_teams_limit_of_time_is_refused"),
-    ("pods in any template with", "end 901 seconds .*|run as gmp-critical.*|put a finalizer on pods"),
+    ("any template whose pods", "end 901 seconds .*|run as gmp-critical.*|put a finalizer on pods"),
     ("another spec for a Train", "test_operators.py::test_a_runtime_does_not_shrink_while_jobs_of_it_wait"),
     ("deleting a job but not", "delete a Job.*"),
     ("deleting or evicting a", "(delete pods|deletecollection pods|create pods/eviction) in vision .*"),
