@@ -36,7 +36,7 @@ config:
 MANY_LABELS = ", ".join(f"k{number}: v" for number in range(65))
 BUDGET = "\n    billing_account: 01ABCD-23EF45-67AB89\n    budget: {a_month: 9, alert_at_percent: [50, 90, 90, 50]}"
 INCLUDED = "leave it out if the machine type includes its GPUs"
-BELOW_POOLS = "below node_pools: the line, and those below it, indented by 2 more spaces"
+BELOW_POOLS = "move the line below node_pools, and indent it and the lines below it by 2 more spaces"
 SYSTEM = "'a3-highgpu-8g' is not a CPU-only machine type"
 
 

@@ -296,5 +296,5 @@ def test_a_team_reads_what_its_environment_exports() -> None:
 
 
 def test_an_output_that_the_environment_lacks_is_one_sentence() -> None:
-    with pytest.raises(pulumi.RunError, match=r"run `pulumi up -s dev` first\.$"):
+    with pytest.raises(pulumi.RunError, match=r"first run `pulumi up -s dev`\.$"):
         dev_vision({"clusters": {}})

@@ -232,8 +232,8 @@ def test_a_way_to_get_vms_is_named_with_its_quota(build: Build, limits: Limits, 
     ("slices", "chips", "nearest"),
     [
         (("2x16", 1), 32, "4x8"),
-        (("2x16", 1), 31, "4x8; 4x4 fits the 31 chips of quota that are left, 4x8 takes 32"),
-        (("2x16", 2), 63, "4x8; 4x4 fits the 63 chips of quota that are left, 4x8 takes 64"),
+        (("2x16", 1), 31, "4x8; 4x4 fits the remaining 31 chips of quota, 4x8 takes 32"),
+        (("2x16", 2), 63, "4x8; 4x4 fits the remaining 63 chips of quota, 4x8 takes 64"),
         (("2x16", 1), 3, "4x8; 3 chips of quota are left, 4x8 takes 32"),
         (("1x3", 2), 8, "2x2"),  # of one VM: its pool has no placement, and its flavor has the topology
         (("1x3", 2), 7, "2x2; 7 chips of quota are left, 2x2 takes 8"),

@@ -93,7 +93,7 @@ def test_only_the_count_of_a_pool_that_scales_is_left_to_the_autoscaler() -> Non
 
 
 def test_a_pool_cannot_have_the_name_of_the_first() -> None:
-    with pytest.raises(ValidationError, match="more_pools has machines, which is the name of the first pool"):
+    with pytest.raises(ValidationError, match="more_pools has machines, which is already the name of the first pool"):
         deploy(more_pools={"machines": MORE["servers"]})
 
 

@@ -38,4 +38,7 @@ def test_a_rule_carries_the_refusals_that_name_it() -> None:
 
 
 def test_a_rule_is_explained_by_what_follows_its_summary() -> None:
-    assert rule_sheet("vm-local-ssds").details == "Bundled local SSDs may be left out."
+    assert (
+        rule_sheet("vm-local-ssds").details
+        == "This applies to VMs and reservations. Bundled local SSDs may be left out."
+    )

@@ -81,6 +81,6 @@ def test_the_message_has_the_sum_and_the_room() -> None:
     (finding,) = findings_of({**FULL, **system("e2-standard-2", 1, 1)})
 
     assert finding.message == (
-        "controllers of main request 2.35 vCPUs, and beside GKE's own pods its pools without accelerators have "
-        "1.23 at most"
+        "controllers of main request 2.35 vCPUs, but in addition to GKE's own pods its pools without accelerators have "
+        "room for 1.23 at most"
     )

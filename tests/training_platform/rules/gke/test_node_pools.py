@@ -26,7 +26,7 @@ GREEN = {"upgrade_strategy": "BLUE_GREEN", "blue_green": True}
 
 @pytest.mark.parametrize(
     ("nodes", "message"),
-    [(14_994, "above 5,000, Google has to raise the limit"), (14_995, "GKE documents a limit of 15,000")],
+    [(14_994, "for more than 5,000, Google has to raise the limit"), (14_995, "GKE documents a limit of 15,000")],
 )
 def test_a_cluster_of_many_nodes_has_a_limit_above_the_one_that_is_raised(nodes: int, message: str) -> None:
     (finding,) = check("cluster-nodes", *example(gpu_pool={"max_nodes": nodes}))
