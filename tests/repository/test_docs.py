@@ -93,7 +93,7 @@ def test_the_map_names_every_folder_and_nothing_else() -> None:
 
 def test_the_whole_environment_and_its_team_are_clean(tmp_path: Path) -> None:
     page = (FOLDER / "environment.md").read_text(encoding="utf-8")
-    files = re.findall(r"^`(stacks/[^`]+)`:.+?^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    files = re.findall(r"^`(stacks/[^`]+)` has .+?^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert [file for file, _ in files] == ["stacks/Pulumi.prod.yaml", "stacks/Pulumi.prod-vision.yaml"]
     shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
     (tmp_path / "stacks").mkdir()
