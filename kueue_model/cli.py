@@ -43,7 +43,7 @@ class _Command(click.Command):
 @click.option("--machines", type=_PATH, metavar="FILE", help="YAML file: when machines of a flavor arrive and leave.")
 @click.option("--runs", type=click.IntRange(1, 1000), default=1, help="Number of runs, each with its own seed.")
 @click.option("--seed", type=int, default=0, help="Seed of the first run; the same seed repeats a run.")
-@click.option("--plots", type=_PATH, metavar="FOLDER", help="Write waits by queue and use by flavor as SVG files.")
+@click.option("--plots", type=_PATH, metavar="FOLDER", help="Write SVG charts of waits by queue and of use by flavor.")
 @click.option(
     "--format",
     "output_format",
@@ -86,7 +86,7 @@ def kueue_model(
     ]
     unusable = traces[0].unusable
     if unusable:
-        notes.append(f"Left out of {trace} because unusable: {counted(unusable, 'row')}.")
+        notes.append(f"Left out of {trace}: {counted(unusable, 'unusable row')}.")
     if machines is None:
         notes.append(
             "All machines of the nominal quota are assumed to exist; give your own figures in --machines FILE."

@@ -59,11 +59,11 @@ class NameTable(Section):
         for amount, kind in needs:
             need = _our_name(self.needs, kind)
             if need is None:
-                return f"jobs on {kind!r}, which is not under needs in the table of names"
+                return f"jobs on {kind!r}, which the table of names does not list under needs"
             parts.append(f"{amount} {need}")
         our_team = _our_name(self.teams, team)
         if our_team is None:
-            return f"jobs of {team!r}, which is not under teams in the table of names"
+            return f"jobs of {team!r}, which the table of names does not list under teams"
         return {"team": our_team, "needs": " + ".join(parts), **more}
 
 
@@ -267,7 +267,7 @@ def _read_swf(path: Path, text: str, table: NameTable, imported: Imported) -> No
         except ValueError:
             values = []
         if len(values) != 18:
-            imported.reject(path, number, 1, "is not a job of the Standard Workload Format", "18 numbers")
+            imported.reject(path, number, 1, "is not a job in the Standard Workload Format", "18 numbers")
             continue
         too_large = [index for index, value in enumerate(values) if not abs(value) <= MOST_MOMENT]  # nor nan
         if too_large:

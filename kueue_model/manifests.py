@@ -435,15 +435,17 @@ def _left_out(objects: Mapping[str, list[Object]], configuration: Json) -> Itera
     local_queues = objects["LocalQueue"]
     ignored = {
         "Topologies of ResourceFlavors": [row for row in flavors if row.spec.get("topologyName")],
-        "Taints of ResourceFlavors, which every job is assumed to tolerate": [
+        "Taints of ResourceFlavors (every job is assumed to tolerate them)": [
             row for row in flavors if row.spec.get("nodeTaints")
         ],
         "Admission checks of ClusterQueues": [
             row for row in queues if row.spec.get("admissionChecks") or row.spec.get("admissionChecksStrategy")
         ],
         "MultiKueue's AdmissionChecks": [row for row in checks if "multikueue" in str(row.spec.get("controllerName"))],
-        "Concurrent admission of ClusterQueues": [row for row in queues if row.spec.get("concurrentAdmissionPolicy")],
-        "Admission fair sharing of ClusterQueues": [row for row in queues if row.spec.get("admissionScope")],
+        "Concurrent admission policies of ClusterQueues": [
+            row for row in queues if row.spec.get("concurrentAdmissionPolicy")
+        ],
+        "Scopes of admission fair sharing of ClusterQueues": [row for row in queues if row.spec.get("admissionScope")],
         "Stop policies of LocalQueues": [row for row in local_queues if row.spec.get("stopPolicy", "None") != "None"],
     }
     for feature, rows in ignored.items():
@@ -451,7 +453,10 @@ def _left_out(objects: Mapping[str, list[Object]], configuration: Json) -> Itera
             yield f"{feature} are not simulated: {', '.join(sorted({row.name for row in rows}))}."
     yield from _left_out_of_configuration(configuration)
     if not objects["Configuration"]:
-        yield "Without a Configuration of Kueue, fair sharing is assumed to be off, and every resource to use quota."
+        yield (
+            "Without a Configuration of Kueue, it is assumed that fair sharing is off and that every resource uses "
+            "quota."
+        )
     yield from _lost_local_queues(objects["LocalQueue"], {row.name: row for row in objects["ClusterQueue"]})
     missing_flavors = _missing_flavors(objects) if flavors else []
     if missing_flavors:

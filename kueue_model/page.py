@@ -27,7 +27,7 @@ def page(result: Result, title: str) -> str:
     waits = _waits_by_team(result)
     if any(value for bars_of_team in waits.values() for _, value in bars_of_team):
         label = "90th percentile of the waits of each team"
-        parts.append(("waits-plot", "How long nine of ten jobs wait at most", bars(waits, label)))
+        parts.append(("waits-plot", "Nine of ten jobs wait no longer than this", bars(waits, label)))
     courses = [drawing for name, drawing in plots(result) if name.startswith("waits-")]
     if courses:
         parts.append(("courses", "Waits over the trace", joined(*courses)))

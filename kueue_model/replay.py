@@ -263,7 +263,7 @@ class _Replay:
         for name, amount in amounts.items():
             maximum = self.played.cluster.flavors[name].largest_request
             if maximum is not None and amount > maximum:
-                return f"needs {amount:,} of {name}, and one provisioning request gets at most {maximum:,}"
+                return f"needs {amount:,} of {name}, but one provisioning request gets at most {maximum:,}"
         return ""
 
     def _start(self, run: Run) -> None:
@@ -318,7 +318,7 @@ class _Replay:
                 maximum = max((queue.member.potential[cell] for cell in resource_cells), default=0)
                 if amount > maximum:
                     unit = units(resource)
-                    return f"needs {amount / unit:,.12g}, and the queue can use at most {maximum / unit:,.12g}"
+                    return f"needs {amount / unit:,.12g}, but the queue can use at most {maximum / unit:,.12g}"
         return "was never admitted before the simulation ended"
 
 

@@ -117,15 +117,16 @@ TABLES: Final[Mapping[str, Table]] = {
             "chips": ("chips", _whole), "utilisation": ("in use", "{:.0%}".format),
             "idle_reserved_chip_hours": ("idle reserved chip-hours", _whole), "usd_a_day": ("USD a day", _whole),
         },
-        note="list prices without discounts, - if unknown; a reservation is charged all day, other machines only while "
-        "jobs have them; average per day, from the first submission to the last end",
+        note="average per day, from the first submission to the last end, at list prices without discounts (- if "
+            "unknown); a reservation is charged all day, other machines only while jobs have them",
     ),
     "never": Table(
         "jobs that never start or end", TeamReason._fields, figures={"jobs": ("jobs", _whole)}, state="over"
     ),
     "loops": Table(
         "preemption loops", TeamEvictions._fields, figures={"evictions": ("evictions", _whole)}, state="over",
-        note="jobs that evict each other repeatedly at one time; stopped here after a few rounds, endless in a cluster",
+        note="jobs that evict each other repeatedly at one time; the simulation stops them after a few rounds, but "
+            "in a cluster they would continue endlessly",
     ),
 }  # fmt: skip
 

@@ -153,7 +153,9 @@ def read_changes(path: Path, trace: Trace, clusters: Sequence[Cluster]) -> tuple
     header = rows[0] if rows else []
     if set(header) - set(CHANGE_COLUMNS) or "moment" not in header or len(set(header)) < len(header):
         columns = ", ".join(CHANGE_COLUMNS)
-        raise UserError(f"{path}:1: the header needs moment, and may have only these columns, each once: {columns}.")
+        raise UserError(
+            f"{path}:1: the header needs the column moment, and may have only these columns, each once: {columns}."
+        )
     changes: list[Change] = []
     errors: list[str] = []
     for number, row in enumerate(rows[1:], 2):

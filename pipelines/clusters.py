@@ -32,7 +32,7 @@ def main(question: str, resources: Sequence[Mapping[str, Any]]) -> str | None:
                     sys.stdout.write(f"cluster {cluster.name}: {line}\n")
             elif names := list(objects_without_stack(cluster, resources)):
                 return (
-                    f"cluster {cluster.name} has Kueue objects that are in no stack: {', '.join(names)}. "
+                    f"cluster {cluster.name} has Kueue objects that belong to no stack: {', '.join(names)}. "
                     "Delete them first: docs/lifecycle.md#retire-an-environment"
                 )
     except ClusterError as error:

@@ -53,7 +53,7 @@ def refusal(root: Path, version: str) -> str | None:
     if not _VERSION.fullmatch(version):
         return f"VERSION: {version!r} is not a version. Allowed: three numbers, such as 0.3.0"
     if _numbers(version) <= _numbers(current):
-        return f"VERSION: {version} is not after {current}, the version of pyproject.toml"
+        return f"VERSION: {version} is not later than {current}, the version in pyproject.toml"
     if not list((root / "changelog.d").glob("*.*.md")):
         return "changelog.d: contains no fragments, so there is nothing to release"
     status = ["git", "status", "--porcelain"]

@@ -59,7 +59,7 @@ class ObjectKind(NamedTuple):
         """Parse a Pulumi type such as ``kubernetes:core/v1:Namespace``. Raises ObjectRefused for another form."""
         parts = token.split(":")
         if len(parts) != 3 or parts[1].count("/") != 1:
-            raise ObjectRefused(f"{token!r} names no Kubernetes kind: expected kubernetes:<group>/<version>:<kind>")
+            raise ObjectRefused(f"{token!r} is not a Kubernetes kind: expected kubernetes:<group>/<version>:<kind>")
         group, version = parts[1].split("/")
         return cls("" if group == "core" else group, version, parts[2])
 

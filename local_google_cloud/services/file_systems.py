@@ -153,7 +153,7 @@ def _fill_lustre(cloud: Cloud, _call: Call, record: Record, old: Json) -> None:
     for field in ("filesystem", "capacityGib", "network"):
         required(body, field, "instance")
     if not re.fullmatch(r"[A-Za-z0-9]{1,8}", body["filesystem"]):
-        raise Refusal(400, "The filesystem of an instance has at most 8 letters and digits")
+        raise Refusal(400, "The filesystem name of an instance must have at most 8 letters and digits")
     serial = cloud.store.serial()
     _check_private(cloud, body["network"])
     body |= {

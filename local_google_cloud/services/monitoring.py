@@ -71,7 +71,7 @@ def _check_dashboard(_cloud: Cloud, _call: Call, record: Record, _old: Json) -> 
         return
     columns = grid.get("columns", 0)
     if not 1 <= columns <= _MOST_COLUMNS:
-        raise Refusal(400, f"Field mosaicLayout.columns is {columns}: from 1 to {_MOST_COLUMNS}.")
+        raise Refusal(400, f"Field mosaicLayout.columns is {columns}: it must be from 1 to {_MOST_COLUMNS}.")
     for number, tile in enumerate(grid.get("tiles", ())):
         column = tile.get("xPos", 0)
         if column < 0 or column + tile.get("width", 0) > columns:

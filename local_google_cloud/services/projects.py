@@ -188,7 +188,7 @@ def _fill_budget(cloud: Cloud, call: Call, record: Record, old: Json) -> None:
         record.name = f"{call.name}/{unique}"
         body["name"] = f"{call.path}/{unique}"
     if "amount" not in body:
-        raise Refusal(400, "Request contains an invalid argument: a budget has an amount.")
+        raise Refusal(400, "Request contains an invalid argument: a budget needs an amount.")
     if not body["budgetFilter"].get("customPeriod"):
         body["budgetFilter"].setdefault("calendarPeriod", "MONTH")
     for rule in body.get("thresholdRules", ()):

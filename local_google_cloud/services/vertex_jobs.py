@@ -299,7 +299,7 @@ def _leave_queue(cloud: Cloud, record: Record) -> bool:
         _enter(record, "PENDING", now)
         return True
     if ends is not None and now >= ends:
-        _end(record, "FAILED", ends, _EXHAUSTED, f"{job['message']} The longest wait is over.")
+        _end(record, "FAILED", ends, _EXHAUSTED, f"{job['message']} The maximum wait is over.")
         return True
     return False
 

@@ -238,13 +238,13 @@ READING = [
     *of_the_list("read another team's data"),
     pod(
         "mount its Filestore instance by address",
-        "a volume is one of",
+        "a volume must be one of",
         VOLUMES,
         volumes=[{"name": "v", "nfs": {"server": "10.0.0.2", "path": "/"}}],
     ),
     pod(
         "mount its disk by name",
-        "a volume is one of",
+        "a volume must be one of",
         VOLUMES,
         volumes=[{"name": "v", "gcePersistentDisk": {"pdName": "nlp"}}],
     ),
@@ -275,9 +275,9 @@ STARVING = [
         "start a Job that waits, by a change",
         sized("a1", suspend=True),
         {"spec": {"suspend": False}},
-        "only Kueue starts",
+        "only Kueue may start",
     ),
-    changed("take a Job out of its queue", sized("a2"), UNQUEUED, "only Kueue starts"),
+    changed("take a Job out of its queue", sized("a2"), UNQUEUED, "only Kueue may start"),
     changed("enlarge a Job that runs", sized("a3"), {"spec": {"parallelism": 8}}, "keeps its size"),
     changed(
         "enlarge a JobSet that runs",
@@ -289,7 +289,7 @@ STARVING = [
         "enlarge a part of an admitted job",
         sized("a4", ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
         {"spec": {"parallelism": 8}},
-        "changed by its controller alone",  # readable: deployed as it is
+        "only its controller may change",  # readable: deployed as it is
     ),
     changed(
         "make a Job a part of an admitted one",
@@ -367,7 +367,7 @@ KEEPING = [
             f"change the {field} of a part of an admitted job, by which JobSet counts it",
             sized(f"b6-{field}", labels=OF_TINY, ownerReferences=[CONTROLLER], finalizers=["example.com/kept"]),
             {"metadata": {field: value}},
-            "changed by its controller alone",  # readable: deployed as it is
+            "only its controller may change",  # readable: deployed as it is
         )
         for field, value in (
             ("labels", {**OF_TINY, "jobset.sigs.k8s.io/replicatedjob-name": "big"}),
@@ -557,7 +557,7 @@ ESCAPING = [
         "run a Job without a filter of system calls in a confined team",
         JOBS,
         lambda server: server.ask("Job", in_namespace(job(), "confined")),
-        "this team have the seccomp profile RuntimeDefault",
+        "this team must have the seccomp profile RuntimeDefault",
     ),
     *(device(path) for path in ("/dev/sda", "/dev/kvm", "/dev/nvidia0")),
     *DAEMONS,

@@ -66,7 +66,7 @@ def _beside(**namespaces: object) -> Json:
     [
         (({"hostPID": True}, {}), "hostNetwork, hostPID and hostIPC may not be set"),
         (({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}), "a hostPath volume may only be"),
-        (({"serviceAccountName": "other"}, {}), "pods of a team run as training or default"),
+        (({"serviceAccountName": "other"}, {}), "pods of a team must run as training or default"),
         (({}, {"securityContext": {"privileged": True}}), "a container may not be privileged"),
         (({}, {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}), "may add only capabilities of Pod"),
         (({"nodeName": "a-node"}, {}), "nodeName may not be set"),
@@ -144,7 +144,7 @@ def test_images_come_from_the_environments_repositories_where_it_says_so(server:
         {"initContainers": [{"name": "i", "image": "docker.io/a:1"}]},
         {"volumes": [{"name": "v", "image": {"reference": "docker.io/a:1"}}]},
     ):
-        assert "an image comes from" in server.ask("Pod", plain(**copy.deepcopy(refused)), JOB_CONTROLLER), refused
+        assert "an image must come from" in server.ask("Pod", plain(**copy.deepcopy(refused)), JOB_CONTROLLER), refused
     assert server.ask("Pod", plain(), JOB_CONTROLLER) == ""
     assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""  # with the daemon of GPUDirect, whose image is Google's
 
@@ -169,8 +169,8 @@ def network_devices(server: Server) -> Iterator[None]:
 
 @pytest.mark.usefixtures("network_devices")
 def test_claims_are_for_network_devices_by_an_exact_count(server: Server) -> None:
-    exact = "a claim has allocationMode ExactCount and the count of its VM's devices"
-    network = "a claim requests exactly one of the classes mrdma.google.com, netdev.google.com"
+    exact = "a claim must have allocationMode ExactCount and the count of its VM's devices"
+    network = "a claim must request exactly one of the classes mrdma.google.com, netdev.google.com"
     assert server.ask("ResourceClaimTemplate", claim_template({"exactly": EXACTLY})) == ""
     assert "cannot create resource" in server.ask("ResourceClaimTemplate", claim_template({"exactly": EXACTLY}), MEMBER)
     for request, sentence in (
@@ -209,10 +209,10 @@ def test_a_part_of_an_admitted_job_grows_by_its_controller_alone(server: Server)
     assert server.ask("Job", part, JOBSET_CONTROLLER, keep=True) == ""
     more = {"spec": {"parallelism": 3, "completions": 3}}
 
-    assert "changed by its controller alone" in server.change("Job", part, more, MEMBER)  # readable: deployed as it is
+    assert "only its controller may change" in server.change("Job", part, more, MEMBER)  # readable: deployed as it is
     assert server.change("Job", part, more, JOBSET_CONTROLLER) == ""
     note = {"metadata": {"annotations": {"note": "mine"}}}
-    assert "changed by its controller alone" in server.change("Job", part, note, MEMBER)  # readable: deployed as it is
+    assert "only its controller may change" in server.change("Job", part, note, MEMBER)  # readable: deployed as it is
     server.delete("Job", part)
 
 
@@ -240,10 +240,10 @@ def test_a_job_that_waits_is_started_by_kueue_alone(server: Server) -> None:
     assert server.ask("Job", waiting, MEMBER, keep=True) == ""
     start = {"spec": {"suspend": False}}
 
-    assert "only Kueue starts a job" in server.change("Job", waiting, start, MEMBER)
+    assert "only Kueue may start a job" in server.change("Job", waiting, start, MEMBER)
     assert server.change("Job", waiting, start, KUEUE) == ""
     unqueued = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}}
-    assert "only Kueue starts a job" in server.change("Job", waiting, unqueued, MEMBER)
+    assert "only Kueue may start a job" in server.change("Job", waiting, unqueued, MEMBER)
     adopted = {"metadata": {"ownerReferences": [CONTROLLER]}}
     assert "must have no controller" in server.change("Job", waiting, adopted, MEMBER)
     assert server.change("Job", waiting, {"metadata": {"annotations": {"note": "mine"}}}, MEMBER) == ""

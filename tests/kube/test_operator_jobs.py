@@ -123,7 +123,7 @@ def test_pods_that_pass_for_admitted_ones_are_refused(members: Server, kind: str
     [
         ({"hostNetwork": True}, {}, "hostNetwork, hostPID and hostIPC may not be set"),
         ({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}, "a hostPath volume may only be"),
-        ({"serviceAccountName": "other"}, {}, "pods of a team run as training or default"),
+        ({"serviceAccountName": "other"}, {}, "pods of a team must run as training or default"),
         ({}, {"securityContext": {"privileged": True}}, "a container may not be privileged"),
         ({}, {"securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}}}, "may add only capabilities of Pod"),
     ],

@@ -160,7 +160,7 @@ def test_members_change_no_part_of_an_admitted_job(operated: Operated) -> None:
     name = operated.cluster_of("sweep")
     (group,) = operated.get(f"{RAYCLUSTERS}/{name}")["spec"]["workerGroupSpecs"]
     more = {"spec": {"workerGroupSpecs": [{**group, "replicas": 3, "maxReplicas": 3}]}}
-    refusal = "changed by its controller alone"  # readable: deployed as it is
+    refusal = "only its controller may change"  # readable: deployed as it is
     assert refusal in operated.changed(f"{RAYCLUSTERS}/{name}", more)
     operated.delete(f"{RAYJOBS}/sweep")
     operated.gone(of_ray(name))

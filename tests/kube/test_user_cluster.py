@@ -113,7 +113,7 @@ def _kueue_stays_while_it_has_objects_of_no_stack(lab: Lab) -> None:
     refused = lab.sandbox("destroy", "lab", "--lift-protection")
 
     assert refused.returncode == 2
-    assert "are in no stack: ClusterQueue theirs" in refused.stderr
+    assert "belong to no stack: ClusterQueue theirs" in refused.stderr
     lab.server.delete(f"{queues}/theirs")
 
 

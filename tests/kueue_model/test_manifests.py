@@ -140,7 +140,7 @@ def test_what_is_not_played_is_named(tmp_path: Path) -> None:
 
     for part in (
         "Admission checks of ClusterQueues are not simulated: checked.",
-        "Admission fair sharing of ClusterQueues are not simulated: shared.",
+        "Scopes of admission fair sharing of ClusterQueues are not simulated: shared.",
         "Topologies of ResourceFlavors are not simulated: rack.",
         "MultiKueue's AdmissionChecks are not simulated: far.",
         "waitForPodsReady of the Configuration is not simulated.",
@@ -253,7 +253,7 @@ def test_rows_name_resources_flavors_and_queues_that_exist(tmp_path: Path) -> No
         assert part in done.stderr
     (row,) = (row for row in json.loads(done.stdout)["runs"][0]["waits"] if row["flavor"] == "all flavors")
     assert row["jobs"] == 2
-    assert json.loads(done.stdout)["notes"][-2] == f"Left out of {tmp_path}/trace.csv because unusable: 5 rows."
+    assert json.loads(done.stdout)["notes"][-2] == f"Left out of {tmp_path}/trace.csv: 5 unusable rows."
 
 
 def spoiled(path: str, value: object) -> dict[str, Any]:
@@ -465,4 +465,4 @@ def test_cpus_that_no_queue_can_have_are_told_in_cpus(tmp_path: Path) -> None:
 
     document = run(simulate(tmp_path, "0,a,1 nvidia.com/gpu 65500m cpu,100,\n"))
 
-    assert "needs 65.5, and the queue can use at most 64" in json.dumps(document)
+    assert "needs 65.5, but the queue can use at most 64" in json.dumps(document)

@@ -75,7 +75,7 @@ def test_an_environment_with_objects_of_kueue_that_no_stack_has_is_not_destroyed
 
     assert code == 1
     assert stacks_of("destroy", lines) == ["dev-nlp", "dev-vision"]
-    named = "cluster dev-main has Kueue objects that are in no stack: ClusterQueue theirs, LocalQueue lab/main."
+    named = "cluster dev-main has Kueue objects that belong to no stack: ClusterQueue theirs, LocalQueue lab/main."
     assert any(line.startswith(named) for line in lines)
 
 

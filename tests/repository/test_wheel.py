@@ -139,7 +139,7 @@ def test_a_clone_of_another_version_is_refused(base: BareEnvironment, clone: Pat
 
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, done.stderr
-    assert f"is version 7.0.0, and the installed training-platform is {VERSION}: install" in done.stderr
+    assert f"is version 7.0.0, but the installed training-platform is {VERSION}: install" in done.stderr
 
 
 def test_a_folder_of_stacks_without_a_program_has_no_version_to_differ(base: BareEnvironment, clone: Path) -> None:

@@ -316,7 +316,7 @@ def add_resources(own):
         ),
         (
             'Resource(type="gcp:storage/buckett:Buckett", name="logs", inputs={})',
-            "logs: gcp:storage/buckett:Buckett is no type of pulumi-gcp",
+            "logs: gcp:storage/buckett:Buckett is not a type of pulumi-gcp",
         ),
         (
             'Resource(type="gcp:storage/folder:Folder", name="logs", inputs={"bucket": bucket.output("nam")})',

@@ -62,8 +62,8 @@ def test_the_page_on_upgrades_gets_a_row_above_the_others(clone: Path) -> None:
     ("version", "reason"),
     [
         ("next", "VERSION: 'next' is not a version. Allowed: three numbers, such as 0.3.0"),
-        ("0.0.9", "VERSION: 0.0.9 is not after"),
-        (current_version(ROOT), f"VERSION: {current_version(ROOT)} is not after {current_version(ROOT)}"),
+        ("0.0.9", "VERSION: 0.0.9 is not later than"),
+        (current_version(ROOT), f"VERSION: {current_version(ROOT)} is not later than {current_version(ROOT)}"),
     ],
 )
 def test_a_version_that_does_not_follow_the_current_one_is_refused(clone: Path, version: str, reason: str) -> None:

@@ -92,7 +92,7 @@ def read_file(path: Path) -> Plain:
 def mapping(value: object, place: DataPosition) -> Plain:
     """Return a value that must be a mapping with string keys."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise place.error(f"{value!r} is not a mapping with names for keys")
+        raise place.error(f"{value!r} is not a mapping with names as keys")
     return value
 
 

@@ -314,7 +314,7 @@ def _amounts(answers: Answers, workspace: Workspace, home: str, shares: Sequence
         if amount > available:
             raise ValueError(
                 f"{flavor}={amount} exceeds the unassigned {flavor} in {cluster}: {available}. Nearest: "
-                f"{flavor}={available}, or a lower nominal_quota of another team, or more VMs in its pools."
+                f"{flavor}={available}, or a lower nominal_quota of another team, or more VMs in the flavor's pools."
             )
         return amount
 

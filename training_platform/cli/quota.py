@@ -221,7 +221,7 @@ def _projects(selected: Iterable[str], overview: Overview) -> list[str]:
         if not fits(ProjectId, name):
             fail(f"{name!r} is not a project id: 6 to 30 lower-case letters, digits and dashes.")
     if not names:
-        fail("No stack file names a readable project; name one: training-platform quota pull PROJECT")
+        fail("No stack file that can be read has a project; give one: training-platform quota pull PROJECT")
     return names
 
 

@@ -155,7 +155,7 @@ def repository(path: Path | None) -> Path:
     )
     if (of_root := _version(root)) is not None and of_root != installed():
         fail(
-            f"{root} is version {of_root}, and the installed training-platform is {installed()}: install "
+            f"{root} is version {of_root}, but the installed training-platform is {installed()}: install "
             f"{DISTRIBUTION}=={of_root}, or run `make setup` there and use its .venv/bin/training-platform."
         )
     return root

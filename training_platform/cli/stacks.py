@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 @click.option(
     "--base", help="Order for the change since this commit: teams that lose something come before the environment."
 )
-@click.option("--retired", is_flag=True, help="Only an environment's retired stacks, teams first: these are destroyed.")
+@click.option(
+    "--retired", is_flag=True, help="Only the retired stacks of ENVIRONMENT, which are destroyed, teams first."
+)
 @click.option(
     "--kept",
     is_flag=True,

@@ -78,7 +78,7 @@ class CloudQuotas(GoogleApi):
         path = f"projects/{self.project}/locations/global/services/{service}/quotaInfos"
         for number, page in enumerate(self.pages(path, pageSize=_PAGE)):
             if number == _MOST_PAGES:
-                raise UserError(f"Cloud Quotas returns no last page for {path}.")
+                raise UserError(f"Cloud Quotas never returns a last page for {path}.")
             for info in _objects(page, "quotaInfos"):
                 # A quota with a refresh interval counts requests per minute or day; others count resources.
                 if not info.get("refreshInterval") and info.get("containerType", "PROJECT") == "PROJECT":
@@ -126,7 +126,7 @@ def _quota_info(info: Mapping[str, Any], path: str) -> QuotaInfo:
         value = str((entry.get("details") or {}).get("value", "0"))  # the API leaves 0 out
         dimensions = entry.get("dimensions") or {}
         if not _WHOLE.fullmatch(value) or int(value) < -1 or not isinstance(dimensions, dict):
-            raise UserError(f"{path} returns {value!r} for {quota_id}, which is not a limit.")
+            raise UserError(f"{path} returns {value!r} as the limit of {quota_id}, which is not a valid limit.")
         rows.append(LimitRow({str(name): str(text) for name, text in dimensions.items()}, int(value)))
     return QuotaInfo(quota_id, tuple(str(name) for name in info.get("dimensions") or ()), rows=tuple(rows))
 

@@ -53,7 +53,7 @@ class Place(Section):
 
     project: ProjectId
     environment: Name = Field(
-        description="Name of the environment, with which names in Google Cloud begin.", examples=["dev"]
+        description="Name of the environment; names in Google Cloud begin with it.", examples=["dev"]
     )
     team: Name | None = Field(default=None, description="Team that the resources are for; default: all teams.")
     labels: Labels = Field(

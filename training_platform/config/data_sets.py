@@ -92,7 +92,7 @@ def far_data_sets(workspace: Workspace) -> Iterator[Draft]:
 
 TEAM_UNKNOWN = declare(
     "team-unknown",
-    "Find a team that does not exist in the environment, but that a data set, Filestore instance or bucket names.",
+    "Find a data set, Filestore instance or bucket that refers to a team that the environment does not have.",
     ruleset="capacity",
     severity="warning",
     excuse="exemption",

@@ -19,7 +19,7 @@ from training_platform.config.workspace import Workspace
 FILE = "stacks/owners.yaml"
 OWNERS = declare(
     "owners",
-    "Find errors in the map from files to reviewers, and names in it that are not a team.",
+    "Find errors in the map from files to reviewers, and names in it that are not teams.",
     ruleset="files",
     refused_by="pipelines/owners.py, which writes CODEOWNERS from the file",
 )

@@ -194,7 +194,7 @@ def make_later_resources_wait(plan: Component, registered: Registered) -> None:
         if api not in services:
             raise pulumi.RunError(
                 f"{args.name} ({args.type_}) needs {api}, which this stack does not enable: "
-                f'{OWN_RESOURCES} enables it by own.enable_api("{api}").'
+                f'{OWN_RESOURCES} enables it with own.enable_api("{api}").'
             )
         after = pulumi.ResourceOptions(depends_on=[services[api], *agents])
         return pulumi.ResourceTransformationResult(args.props, pulumi.ResourceOptions.merge(args.opts, after))
@@ -284,9 +284,9 @@ def class_of(resource_type: str) -> Any:
         try:
             return getattr(import_module(path), name)
         except (ModuleNotFoundError, AttributeError) as error:
-            raise LookupError(f"{resource_type} is no type of pulumi-gcp {version('pulumi-gcp')}.") from error
+            raise LookupError(f"{resource_type} is not a type of pulumi-gcp {version('pulumi-gcp')}.") from error
     if package != "kubernetes":
-        raise LookupError(f"{resource_type} is neither of pulumi-gcp nor of pulumi-kubernetes.")
+        raise LookupError(f"{resource_type} belongs neither to pulumi-gcp nor to pulumi-kubernetes.")
     group, _, api_version = module.partition("/")
     path = f"pulumi_kubernetes.{group.partition('.')[0]}.{api_version}"
     try:

@@ -225,7 +225,7 @@ def budget_findings(workspace: Workspace, usages: Usages, today: date) -> list[F
 
 CHIP_HOURS = declare(
     "chip-hours",
-    "Find a team's budget of chip-hours that is nearly used (a note) or used up, and a hold on a team that has "
+    "Find a team's budget of chip-hours that is nearly used up (a note) or fully used, and a hold on a team that has "
     "budget left.",
     ruleset="files",
     severity="warning",

@@ -142,7 +142,7 @@ def _two_zones(name: str, member: _Consumer, first: _Consumer) -> Draft:
     zones = [row.pool.zone or row.pool.region for row in (member, first)]
     message = (
         f"{name} is in {zones[0]} here and in {zones[1]} for {first.label}: a reservation is in only one zone, so "
-        f"there are two reservations of that name, or one pool is in the wrong zone"
+        f"either there are two reservations of that name, or one pool is in the wrong zone"
     )
     return finding(
         member.stack,

@@ -161,7 +161,7 @@ def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[s
             "Kueue does not manage this job: it has no queue, or is not suspended": (
                 f"!({_CREATED}) || ({suspended} && {queued})"
             ),
-            "only Kueue starts a job, and only in its queue": (
+            "only Kueue may start a job, and only in the job's queue": (
                 f"{_CREATED} || (({suspended} || !{was_suspended}) && (!{was_queued} || {queued}))"
             ),
         }
@@ -171,7 +171,7 @@ def _queue_validations(sizes: Sequence[str], *, suspends: bool = True) -> dict[s
         "a job that a person creates must have no controller: it would pass as a part of an admitted job": (
             f"{_CREATED} ? !{_is_controlled('object')} : {_owners('object')} == {_owners('oldObject')}"
         ),
-        "a part of an admitted job is changed by its controller alone": (  # readable: deployed as it is
+        "only its controller may change a part of an admitted job": (  # readable: deployed as it is
             f"{_CREATED} || !{_is_controlled('oldObject')} || ({same_part})"
         ),
         **held,
@@ -199,7 +199,7 @@ def _template_validations(templates: Templates, bounds: Bounds, of_pods: Mapping
     return {
         f"only Kueue may set the label {PODSET_LABEL} on pods": _set_by_controllers(PODSET_LABEL, templates),
         f"only JobSet may set the label {JOB_KEY} on pods": _set_by_controllers(JOB_KEY, templates),
-        f"pods end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no_template(
+        f"pods must end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": no_template(
             f"t.?spec.?terminationGracePeriodSeconds.orValue(0) > {bounds.grace_seconds}"
         ),
         f"a job may name only these priority classes: {', '.join(bounds.priorities) or 'none'}": (
@@ -262,7 +262,8 @@ def objects(kinds: Sequence[OperatorJob]) -> Policy:
 
 
 _NO_ACCOUNT_KEY = (
-    "a Secret is no token of a service account: it would be valid for as long as it is there"  # readable: deployed
+    "a Secret must not be a token of a service account: it would be valid for as long as the Secret "
+    "exists"  # readable: deployed
 )
 
 
@@ -279,7 +280,7 @@ def deletions(kinds: Sequence[OperatorJob]) -> Policy:
         rules=[(group, version, resources, ["DELETE"]) for group, version, resources in _job_resources(kinds)],
         conditions=[FROM_PEOPLE],
         validations={
-            "a job is deleted with its pods: propagationPolicy is Background or Foreground": (
+            "a job must be deleted with its pods: propagationPolicy must be Background or Foreground": (
                 "request.options.?propagationPolicy.orValue("
                 f"request.options.?orphanDependents.orValue({orphan}) ? 'Orphan' : '') != 'Orphan'"
             ),
@@ -309,10 +310,12 @@ def claims() -> Policy:
             ),
         },
         validations={
-            f"a claim requests exactly one of the classes {', '.join(DEVICE_CLASSES)}: queues do not count devices": (
+            f"a claim must request exactly one of the classes {', '.join(DEVICE_CLASSES)}: queues do not count "
+            f"devices": (
                 f"variables.requests.all(r, has(r.exactly) && r.exactly.deviceClassName in {literal(DEVICE_CLASSES)})"
             ),
-            "a claim has allocationMode ExactCount and the count of its VM's devices: with All, a pod would also start "
+            "a claim must have allocationMode ExactCount and the count of its VM's devices: with All, a pod would "
+            "also start "
             "on a VM that lacks some": (
                 "variables.requests.all(r, r.?exactly.?allocationMode.orValue('') == 'ExactCount')"
             ),

@@ -55,7 +55,7 @@ SYSCTLS = (
     "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
 )  # fmt: skip
 _SELINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
-_CONFINED_ONLY = "pods of this team have the seccomp profile RuntimeDefault and allowPrivilegeEscalation: false"
+_CONFINED_ONLY = "pods of this team must have the seccomp profile RuntimeDefault and allowPrivilegeEscalation: false"
 _ONLY_DEVICES_OF_DAEMONS = "only the platform's daemon of GPUDirect may use devices of the node"
 _POD = [("", "v1", ["pods"], ["CREATE"]), ("", "v1", ["pods/ephemeralcontainers"], ["UPDATE"])]
 _GPU_LABEL = "cloud.google.com/gke-accelerator"
@@ -84,8 +84,8 @@ def accelerator_pods(bounds: Bounds) -> Policy:
                 f"object.spec.?schedulingGates.orValue([]).exists(g, g.name == {literal(POD_GATE)})"
             ),
             **_placement(jobsets_term),
-            f"pods of teams have no priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",
-            f"a pod ends within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": (
+            f"pods of teams must not have a priority above {highest}": f"object.spec.?priority.orValue(0) <= {highest}",
+            f"a pod must end within {bounds.grace_seconds} seconds: shorten terminationGracePeriodSeconds": (
                 f"object.spec.?terminationGracePeriodSeconds.orValue(0) <= {bounds.grace_seconds}"
             ),
         },
@@ -168,12 +168,13 @@ def pod_volumes() -> Policy:
             "volumes": "object.spec.?volumes.orValue([])",
         },
         validations={
-            f"a volume is one of {', '.join(VOLUMES)}: others, such as nfs, give access to files outside the team's "
+            f"a volume must be one of {', '.join(VOLUMES)}: others, such as nfs, give access to files outside the "
+            f"team's "
             f"claims": (f"variables.volumes.all(v, {' || '.join(f'has(v.{kind})' for kind in VOLUMES)})"),
             "the only allowed CSI driver of a volume is Cloud Storage FUSE": (
                 "variables.volumes.all(v, !has(v.csi) || v.csi.driver == 'gcsfuse.csi.storage.gke.io')"
             ),
-            f"pods of a team run as {SERVICE_ACCOUNT} or default": (
+            f"pods of a team must run as {SERVICE_ACCOUNT} or default": (
                 f"object.spec.?serviceAccountName.orValue('default') in {literal([SERVICE_ACCOUNT, 'default'])}"
             ),
         },
@@ -191,7 +192,7 @@ def pod_images(sources: Sequence[str], images: Mapping[str, str]) -> Policy:
         name="training-platform-pod-images",
         rules=_POD,
         validations={
-            f"an image comes from {', '.join(sources)}": (
+            f"an image must come from {', '.join(sources)}": (
                 f"({_CONTAINERS}).all(c, {is_allowed('c.image')}) && "
                 "object.spec.?volumes.orValue([]).all(v, !has(v.image) || "
                 f"{is_allowed('v.image.reference')})"
@@ -230,7 +231,8 @@ def pod_baseline(images: Mapping[str, str]) -> Policy:
                 "variables.volumes.all(v, !has(v.hostPath) || "
                 "(v.hostPath.path in variables.hostPaths && v.hostPath.?type.orValue('') == ''))"
             ),
-            "only the daemon of GPUDirect mounts folders of the node's kernel; others mount its software read-only": (
+            "only the daemon of GPUDirect may mount folders of the node's kernel; others must mount its software "
+            "read-only": (
                 # The folders are one list in another, so that each mount is compared with them and no other volume.
                 "[variables.volumes.filter(v, has(v.hostPath))].all(n, "
                 "variables.others.all(c, c.?volumeMounts.orValue([]).all(m, "

@@ -213,7 +213,7 @@ def api_of(resource_type: str) -> str | None:
     if package != "gcp" or resource_type == SERVICE:
         return None
     if module not in _facts().apis:
-        raise LookupError(f"{resource_type} is of module {module!r}, which resource_types.yaml has no API for")
+        raise LookupError(f"{resource_type} is of module {module!r}, for which resource_types.yaml has no API")
     return _facts().apis[module]
 
 

@@ -445,7 +445,7 @@ class Exemptions:
                 yield finding(entry, (), message, rule=EXEMPTION_WIDE, allowed="the path or resource, as in a finding")
             elif exemption.names_no_amount:
                 message = (
-                    f"{exemption.rule} of {exemption.subject}: names no amount, so it applies only to limits without "
+                    f"{exemption.rule} of {exemption.subject}: has no amount, so it applies only to limits without "
                     f"other holders, and the next release will no longer support it"
                 )
                 fields = "quota and up_to" if exemption.rule == _OF_QUOTAS else "up_to"

@@ -251,7 +251,9 @@ def _clusters_twice(workspace: Workspace) -> Iterator[Draft]:
                         twice.append((software, first))
             if twice:
                 names = " and ".join(software for software, _ in twice)
-                message = f"{gke_name} is also {twice[0][1]}, which already installs {names} in the cluster"
+                message = (
+                    f"{gke_name} and {twice[0][1]} are the same cluster, and the latter already installs {names} in it"
+                )
                 allowed = (
                     f"in the software of one of the two: {', '.join(f'{software}: existing' for software, _ in twice)}"
                 )

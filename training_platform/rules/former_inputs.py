@@ -12,7 +12,7 @@ from training_platform.resources.provider_inputs import PROVIDER_INPUTS
 
 FORMER_INPUT = declare(
     "former-input",
-    "Find an input below provider_inputs that a field has taken over since the last release.",
+    "Find an input below provider_inputs that has had its own field since the last release.",
     ruleset="files",
     severity="warning",
 )
@@ -27,7 +27,7 @@ def former_inputs(stack: Stack) -> Iterator[Draft]:
             place = (*path, PROVIDER_INPUTS, *name.split("."))
             if stack.says(place):
                 message = (
-                    f"has its own field since this release: the next release refuses {name} below {PROVIDER_INPUTS}"
+                    f"has its own field as of this release: the next release refuses {name} below {PROVIDER_INPUTS}"
                 )
                 new_place = dotted((*path, *field.split(".")))
                 yield finding(stack, place, message, rule=FORMER_INPUT, allowed=new_place)

@@ -93,8 +93,8 @@ def _fallback_too_small(
     yield finding(
         stack,
         path,
-        f"controllers of {name} request {needed:.2f} vCPUs, and beside GKE's own pods its pools without accelerators "
-        f"have {max(0, at_most):.2f} at most while the system pool has only {fallback.machine_type}",
+        f"controllers of {name} request {needed:.2f} vCPUs, but while the system pool has only "
+        f"{fallback.machine_type}, pools without accelerators have {max(0, at_most):.2f} at most beside GKE's own pods",
         rule=SYSTEM_POOL_ROOM,
         allowed=f"a larger machine type, or max_nodes of at least {enough}",
         nearest=f"max_nodes {enough}",

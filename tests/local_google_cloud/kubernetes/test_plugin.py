@@ -297,7 +297,7 @@ def test_lists_and_patches_are_refused(cluster: Client, token: str) -> None:
 
 
 def test_a_type_that_names_no_kind_is_refused(cluster: Client) -> None:
-    with pytest.raises(CallRefused, match="'kubernetes:index:Thing' names no Kubernetes kind"):
+    with pytest.raises(CallRefused, match="'kubernetes:index:Thing' is not a Kubernetes kind"):
         cluster.check("kubernetes:index:Thing", "x", obj())
 
 

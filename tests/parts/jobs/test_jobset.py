@@ -558,7 +558,7 @@ LEVELS = "block, subblock, host"
         (
             BLOCK_LEVELS,
             "level: host, required: true",
-            [("a host has only one VM of h100, and the job has 2", "subblock")],
+            [("a host has only one VM of h100, but the job has 2", "subblock")],
         ),
         (BLOCK_LEVELS, "level: host", []),
         (BLOCK_LEVELS, "level: block, required: true", []),

@@ -144,7 +144,7 @@ def test_a_seed_repeats_a_run_and_another_does_not() -> None:
 @pytest.mark.parametrize(
     ("team", "gpus", "why"),
     [
-        ({}, 32, "needs 32, and the queue can use at most 16"),
+        ({}, 32, "needs 32, but the queue can use at most 16"),
         ({"hold": {"main": "Hold"}}, 8, "the queue is held"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_job_larger_than_each_queued_pool_never_gets_machines_and_leaves_its_q
     large, fitting = played.runs
     assert (large.started, large.why) == (
         NEVER,
-        "needs 48 of h100-queued-provisioning, and one provisioning request gets at most 40",
+        "needs 48 of h100-queued-provisioning, but one provisioning request gets at most 40",
     )
     assert fitting.ended != NEVER
 

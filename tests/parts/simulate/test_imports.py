@@ -52,8 +52,8 @@ def test_what_a_table_lacks_is_counted_and_named_and_without_a_table_names_stay(
     without = CliRunner().invoke(app, ["trace", "import", "slurm", str(tmp_path / "file")])
 
     assert lacking.stdout == "submitted,team,needs,seconds\n"
-    assert "Left out: 1 jobs of 'biology', which is not under teams in the table of names." in lacking.stderr
-    assert "Left out: 1 jobs on 'a100', which is not under needs in the table of names." in lacking.stderr
+    assert "Left out: 1 jobs of 'biology', which the table of names does not list under teams." in lacking.stderr
+    assert "Left out: 1 jobs on 'a100', which the table of names does not list under needs." in lacking.stderr
     assert "physics,8 a100,7200" in without.stdout
 
 
@@ -83,7 +83,7 @@ def test_jobs_of_the_standard_workload_format_are_those_that_used_processors(tmp
 
     assert done.stdout.splitlines()[1:] == ["0,nlp,8 h100,3600,1", "60,nlp,16 h100,3600,2"]
     assert "Left out: 1 jobs that never ran" in done.stderr
-    assert "file:5:1: is not a job of the Standard Workload Format" in done.stderr
+    assert "file:5:1: is not a job in the Standard Workload Format" in done.stderr
 
 
 def workload(name: str, conditions: dict[str, str], **flavors: str) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def test_what_never_starts_says_why_and_what_is_not_played_is_counted(tmp_path: 
     waits = predicted(tmp_path, workload("huge", 1, gpus=16), inactive, elsewhere, {"metadata": {}})
 
     assert [(job.job, job.start, job.why) for job in waits.jobs] == [
-        ("huge", None, "needs 16, and the queue can use at most 8")
+        ("huge", None, "needs 16, but the queue can use at most 8")
     ]
     names = "Not simulated, because they are inactive, unreadable or in an unknown queue: "
     assert any(note.startswith(names) and "/jobset-off" in note and "/jobset-lost" in note for note in waits.notes)

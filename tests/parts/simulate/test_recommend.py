@@ -182,7 +182,7 @@ def test_a_team_falls_back_to_spot_where_nothing_else_can_be_had(tmp_path: Path)
     ("wishes", "message"),
     [
         ({"wait": {"vision": "longest < 0.01 min"}}, "missed: vision: longest < 1 s, is"),
-        ({"wait": {"vision": "p90 < 1 d"}, "budget": 1}, "a day, and the budget is $1"),
+        ({"wait": {"vision": "p90 < 1 d"}, "budget": 1}, "a day, but the budget is $1"),
     ],
 )
 def test_a_target_that_no_change_meets_is_named(tmp_path: Path, wishes: dict[str, Any], message: str) -> None:

@@ -137,8 +137,8 @@ def test_planted_differences_are_a_patch_that_git_applies(lab: Lab, clone: Path)
     assert result.exit_code == 1, result.output
     differ = [line for line in result.stderr.splitlines() if line.startswith("different: ")]
     assert len(differ) == 6, differ
-    assert "different: a3-highgpu-8g: memory_gb is 1900, and the catalogue has 1872." in differ
-    assert "different: a3-highgpu-1g: vcpus is 30, and the catalogue has 26." in differ
+    assert "different: a3-highgpu-8g: memory_gb is 1900, but the catalogue has 1872." in differ
+    assert "different: a3-highgpu-1g: vcpus is 30, but the catalogue has 26." in differ
     assert f"different: ct6e-standard-8t: is also listed in {NEW_ZONE}." in differ
     assert any(f"quota {gone}: compute.googleapis.com does not list it" in line for line in differ)
     assert "training-platform verify lab --facts | git apply" in result.stderr
@@ -171,7 +171,7 @@ def test_versions_that_gke_no_longer_offers_and_regions_that_vertex_ai_lacks_are
         result = ask(lab, address)
 
     assert result.exit_code == 1, result.output
-    says = "different: chart kueue requires Kubernetes 1.29, and GKE in us-central1-a offers 1.28.9-gke.1."
+    says = "different: chart kueue requires Kubernetes 1.29, but GKE in us-central1-a offers 1.28.9-gke.1."
     assert says in result.stderr
     assert re.search(r"different: accelerator \S+: Vertex AI does not list .*europe-west4", result.stderr)
     assert "chart kueue wants" not in "".join(facts_of(lab, ["1.36.1-gke.1"]))

@@ -478,9 +478,9 @@ def test_a_file_that_the_engine_did_not_print_is_refused_in_one_sentence(
     file = tmp_path / "printed.json"
     file.write_text(text)
 
-    with pytest.raises(UserError, match=r"printed\.json is not output of `pulumi stack export") as of_state:
+    with pytest.raises(UserError, match=r"printed\.json is not the output of `pulumi stack export") as of_state:
         repository.compare(states=(file,))
-    with pytest.raises(UserError, match=r"printed\.json is not output of `pulumi preview --json") as of_preview:
+    with pytest.raises(UserError, match=r"printed\.json is not the output of `pulumi preview --json") as of_preview:
         repository.compare(previews=(file,))
     assert "secret-of-a-state" not in f"{of_state.value}{of_preview.value}"
 

@@ -267,7 +267,7 @@ def test_an_error_that_nobody_awaits_is_raised() -> None:
 
 
 def test_a_type_of_neither_provider_is_refused() -> None:
-    with pytest.raises(LookupError, match="aws:s3/bucket:Bucket is neither of pulumi-gcp"):
+    with pytest.raises(LookupError, match="aws:s3/bucket:Bucket belongs neither to pulumi-gcp"):
         class_of("aws:s3/bucket:Bucket")
 
 

@@ -324,7 +324,7 @@ def test_an_answer_of_another_shape_is_one_sentence(body: Any) -> None:
 def test_a_server_that_never_stops_is_left() -> None:
     page = {"quotaInfos": [], "nextPageToken": "again"}
 
-    with pytest.raises(UserError, match="returns no last page"):
+    with pytest.raises(UserError, match="never returns a last page"):
         listed(*([page] * 1001))
 
 

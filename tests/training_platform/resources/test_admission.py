@@ -33,7 +33,7 @@ def test_a_pod_has_at_most_the_highest_priority_of_its_environment(priorities: d
     bounds = Bounds(priorities=priorities)
 
     assert refusals(bounds, priority=highest) == []
-    assert refusals(bounds, priority=highest + 1) == [f"pods of teams have no priority above {highest}"]
+    assert refusals(bounds, priority=highest + 1) == [f"pods of teams must not have a priority above {highest}"]
 
 
 def test_a_pod_ends_within_15_minutes_unless_the_environment_says_otherwise() -> None:

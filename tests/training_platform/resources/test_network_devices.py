@@ -84,7 +84,7 @@ def test_gke_creates_the_networks_of_machines_whose_blueprints_were_deployed_so_
 
 def test_pools_with_both_networks_by_default_need_the_word() -> None:
     with pytest.raises(
-        ValidationError, match=r"ultra \(a3-ultragpu-8g\) has DRANET by default, mega \(a3-megagpu-8g\)"
+        ValidationError, match=r"ultra \(a3-ultragpu-8g\) has DRANET by default, and mega \(a3-megagpu-8g\)"
     ):
         cluster(None, mega=MEGA, ultra=H200)
 

@@ -237,4 +237,4 @@ def test_two_sections_do_not_both_install_software_in_one_cluster(tmp_path: Path
     ((finding,)) = found(tmp_path, "cluster-twice")
 
     assert (finding.stack, finding.path) == ("lab", "clusters.main.existing")
-    assert finding.message == "theirs is also main of exp, which already installs kueue in the cluster"
+    assert finding.message == "theirs and main of exp are the same cluster, and the latter already installs kueue in it"

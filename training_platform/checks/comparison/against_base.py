@@ -485,7 +485,8 @@ def _undeclared(scope: Affected, head: Workspace, ref: str) -> Iterator[str]:
         if name in scope.head and declared(stack) != was:
             yield (
                 f"{stack.source.file}: this stack is {was} in {ref}. Pulumi does not know the new name, and would "
-                f"create all its resources a second time. Rename the deployed stack with `pulumi stack rename {name} "
+                f"create all resources of the stack a second time. Rename the deployed stack with `pulumi stack "
+                f"rename {name} "
                 f"--stack {was}`, and add to the file: renamed_from: {was}"
             )
 

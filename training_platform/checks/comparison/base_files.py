@@ -60,7 +60,7 @@ class _Git:
     def __init__(self, folder: Path) -> None:
         command = shutil.which("git")
         if command is None:
-            raise UserError("--base needs git, and there is none on PATH: install it, or leave --base out.")
+            raise UserError("--base needs git, which is not on PATH: install it, or leave --base out.")
         self._command = command
         self._folder = folder
         inside = self.run("rev-parse", "--show-prefix")

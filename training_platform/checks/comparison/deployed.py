@@ -142,7 +142,7 @@ def _read(path: Path, model: type[_Document], command: str) -> _Document:
         details = error.errors(include_url=False, include_input=False, include_context=False)
         wrong = [f"{'.'.join(map(str, row['loc'])) or 'the document'}: {row['msg']}" for row in details[:3]]
         more = f" and {len(details) - 3} more" if len(details) > 3 else ""
-        raise UserError(f"{path} is not output of `{command}`: {'; '.join(wrong)}{more}.") from error
+        raise UserError(f"{path} is not the output of `{command}`: {'; '.join(wrong)}{more}.") from error
 
 
 def _only_stack(path: Path, urns: Iterable[str]) -> str:

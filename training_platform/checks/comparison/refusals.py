@@ -207,7 +207,7 @@ def fixed_by_topology(before: Mapping[str, object], after: Mapping[str, object])
 
 FIXED_INPUT = declare(
     "fixed-input",
-    "Find a change of an input that the API server does not allow to change.",
+    "Find a change to an input that the API server treats as immutable.",
     ruleset="changes",
 )
 

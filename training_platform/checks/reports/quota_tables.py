@@ -48,7 +48,7 @@ By = Literal["project", "region", "quota", "stack", "team"]
 GROUPINGS: tuple[By, ...] = get_args(By)
 LOG_WIDTH = 120  # columns without a terminal
 NO_HOME = "No environment stack uses this project: request the limits in the Google Cloud console."
-_SERVERS = "of it model servers, at most"
+_SERVERS = "model servers among these, at most"
 
 
 def quota_console() -> Console:

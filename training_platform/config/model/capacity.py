@@ -57,7 +57,7 @@ class ReservationSpec(Consistent):
     """
 
     name: Annotated[str, Field(pattern=RESERVATION_OR_ANY)] = Field(
-        description='Name of the reservation; "*" is any open reservation that matches.', examples=["h100-pool"]
+        description='Name of the reservation; "*" means any open reservation that matches.', examples=["h100-pool"]
     )
     project: ProjectId | None = Field(
         default=None, description="Project that shares the reservation; default: the project of the environment."

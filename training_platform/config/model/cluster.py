@@ -121,7 +121,8 @@ class Maintenance(Section):
     )
     upgrade_freeze: bool | None = Field(
         default=None,
-        description="Keep minor versions and nodes until their support ends; default: true for clusters with "
+        description="Do not upgrade minor versions and nodes before their support ends; default: true for clusters "
+        "with "
         "node_pools.",
     )
     exclusions: dict[Name, MaintenanceExclusion] = Field(
@@ -233,8 +234,8 @@ class ClusterSpec(Consistent):
     )
     cpu_pools: dict[Name, CpuPoolSpec] = Field(
         default=NOTHING,
-        description="Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not "
-        "run on the system pool.",
+        description="Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, these pods do "
+        "not run on the system pool.",
         examples=[{"general": {"machine_type": "n2-standard-16", "max_nodes": 4}}],
     )
     pathways: PathwaysPoolSpec | None = Field(
@@ -259,8 +260,8 @@ class ClusterSpec(Consistent):
     )
     storage_classes: dict[Name, FileClassSpec] = Field(
         default=NOTHING,
-        description="StorageClasses, keyed by name, with which volume claims of teams create Filestore instances; in "
-        "Kubernetes files-NAME.",
+        description="StorageClasses, keyed by name, with which volume claims of teams create Filestore instances; "
+        "Kubernetes has them as files-NAME.",
     )
     notebooks: Notebooks | None = Field(default=None, description="JupyterHub; default: none.")
     serving: bool = Field(
@@ -359,7 +360,7 @@ class ClusterSpec(Consistent):
             dranet = pools_of["dranet"]
             vpcs = pools_of["multi-network"]
             message = (
-                f"is missing: {dranet} ({self.node_pools[dranet].machine_type}) has DRANET by default, "
+                f"is missing: {dranet} ({self.node_pools[dranet].machine_type}) has DRANET by default, and "
                 f"{vpcs} ({self.node_pools[vpcs].machine_type}) has VPCs, but a cluster can have only one of the two"
             )
             yield Problem(

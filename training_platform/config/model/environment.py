@@ -98,7 +98,8 @@ class Destination(Consistent):
     host: str | None = Field(
         default=None,
         pattern=DOMAIN,
-        description="A host name. `*.` matches exactly one label, so not the name itself and no deeper names. Only "
+        description="A host name. `*.` matches exactly one label: neither the name itself nor names with more "
+        "labels. Only "
         "in clusters with fqdn_policies.",
         examples=["api.wandb.ai", "*.example.com"],
     )
@@ -309,7 +310,7 @@ class RetiredSpec(Section):
     Then delete its file.
     """
 
-    since: date = Field(description="Day from which pipelines may destroy it.", examples=["2027-01-31"])
+    since: date = Field(description="First day on which pipelines may destroy the stack.", examples=["2027-01-31"])
     keeps: Annotated[tuple[str, ...], AfterValidator(unique)] = Field(
         default=(),
         description="Sections of this file whose resources are kept. Google Cloud continues to bill them, and Pulumi "
@@ -467,7 +468,7 @@ class Environment(Consistent):
         ge=1,
         le=8_760,
         description="Maximum run time of teams' jobs on GKE, and the run time of jobs that set none; default: no "
-        "limit. Jobs that members submit with other tools are refused unless they have Kueue's label for it.",
+        "limit. Jobs that members submit with other tools are refused unless they have Kueue's label for the run time.",
     )
     cohorts: dict[Name, CohortSpec] = Field(
         default=NOTHING,
@@ -481,8 +482,8 @@ class Environment(Consistent):
     )
     lend_unpromised: bool = Field(
         default=False,
-        description="true lends capacity that no team was promised to all teams with a share of the flavor; false "
-        "leaves it idle.",
+        description="true lets all teams with a share of the flavor borrow capacity that was promised to no team; "
+        "false leaves it idle.",
     )
     alerts: AlertsSpec = Field(default=AlertsSpec(), description="Alerts of Cloud Monitoring.")
     dashboards: bool = Field(
@@ -515,9 +516,7 @@ class Environment(Consistent):
         if self.private_services_range is None and self.network is None:
             yield from self._without_services_range()
         if self.google_apis == "public" and self.clusters and not self.open_egress:
-            message = (
-                "is public, but pods of teams could not reach Google's APIs, because their public addresses change"
-            )
+            message = "is public, but pods of teams could not reach Google's APIs, whose public addresses change"
             yield Problem(
                 ("google_apis",), message, allowed="private, restricted, or open_egress: true", nearest="private"
             )
@@ -539,7 +538,7 @@ class Environment(Consistent):
         yield from cohort_conflicts(self.cohorts)
         yield from self._data_set_conflicts()
         if slices > MOST_SLICES:
-            message = f"has {slices:,} slices and node pools over all clusters"
+            message = f"has {slices:,} slices and node pools in all its clusters"
             yield Problem(("clusters",), message, allowed=f"at most {MOST_SLICES:,}")
 
     def guarded_behind(self, destination: Destination) -> Iterator[tuple[str, str]]:

@@ -373,7 +373,7 @@ class NodePoolSpec(NodeOptions):
     min_provision_nodes: int | None = Field(
         default=None,
         ge=1,
-        description="GPU: number of the min_nodes VMs that must start when the pool is created; in a stock-out the "
+        description="GPU: how many of the min_nodes VMs must start when the pool is created; in a stock-out the "
         "others start later. Default: all. Removing this field recreates the node pool.",
     )
     max_run_hours: int | None = Field(

@@ -186,8 +186,8 @@ def _wrong_name(name: str, key: str, source: Source) -> Draft:
     meant = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
     nearest = f"Pulumi.{meant}.yaml" if re.match(NAME, meant) else None
     message = (
-        f"{name!r} in the file's name cannot be the name of an environment, which becomes part of the names of "
-        f"clusters and networks"
+        f"{name!r} in the file's name cannot be the name of an environment: it becomes part of the names of clusters "
+        f"and networks"
     )
     section = SourceSection(source, stack=name)
     return finding(section, ("config", key), message, rule=STACK_MODEL, allowed=FORMS[NAME], nearest=nearest)

@@ -149,7 +149,8 @@ class FilestoreSpec(Consistent):
         default=None, ge=1, description="IOPS per TiB, billed in addition to the capacity."
     )
     snapshots: Annotated[tuple[Name, ...], AfterValidator(unique)] = Field(
-        default=(), description="Names of snapshots. A new name creates a snapshot, and a removed name deletes it."
+        default=(),
+        description="Names of snapshots. Adding a name creates a snapshot, and removing the name deletes the snapshot.",
     )
     backups: BackupScheduleSpec | None = Field(default=None, description="Schedule of backups; default: no backups.")
     restore_from: str | None = Field(

@@ -288,8 +288,8 @@ class Team(Section):
     )
     confined: bool = Field(
         default=False,
-        description="Refuses pods of the team that have no seccomp filter or that allow privilege escalation, as by "
-        "setuid programs.",
+        description="Refuses pods of the team that have no seccomp filter or that allow privilege escalation, for "
+        "example by setuid programs.",
     )
     writes_metrics: bool = Field(
         default=False,

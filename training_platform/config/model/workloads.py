@@ -104,7 +104,7 @@ class Notebooks(Section):
         description="Gives all notebooks a service account that can read the buckets of data sets for all teams.",
     )
     idle_minutes: int = Field(
-        default=60, ge=5, description="Minutes without a browser or output of a kernel after which a notebook ends."
+        default=60, ge=5, description="Minutes after which a notebook without a browser and without kernel output ends."
     )
     image: str | None = Field(
         default=None,
@@ -183,12 +183,14 @@ class ServerSpec(Consistent):
     metric: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$",
-        description="Gauge metric of the server that determines the number of replicas; default: the length of its "
+        description="The server's gauge metric that determines the number of replicas; default: the length of its "
         "request queue.",
         examples=["vllm:gpu_cache_usage_perc"],
     )
     target: int | None = Field(
-        default=None, ge=1, description="Mean of the metric over all replicas above which replicas are added."
+        default=None,
+        ge=1,
+        description="If the mean of the metric over all replicas is above this value, replicas are added.",
     )
     priority: Name = Field(
         default=SERVING_PRIORITY,

@@ -125,7 +125,7 @@ def compared(name: str, resources: Sequence[StackResource], contents: Contents) 
 UNPLANNED_KINDS = (
     CLUSTER, NODE_POOL, FILESTORE, BUCKET, PERSISTENT_RESOURCE, TENSORBOARD, REPOSITORY, SECRET, NETWORK,
 )  # fmt: skip
-"""Kinds of resources to report if they are in no stack's plan: those with data, jobs or machines, and networks."""
+"""Kinds of resources to report if no stack plans them: those with data, jobs or machines, and networks."""
 
 
 class Unplanned(NamedTuple):
@@ -189,7 +189,7 @@ def _new(resources: Sequence[StackResource]) -> Iterator[str]:
         else:
             yield f"{kind} {resource.name}"
     if adding:
-        yield f"{_counted(adding)} only add something: nothing changes if it exists"
+        yield f"{_counted(adding)} only add something: nothing changes if it exists already"
     if objects:
         yield f"{_counted(objects)}: existing objects are adopted as planned"
 

@@ -85,11 +85,11 @@ def _without_output(job: ResolvedJob) -> Iterator[Draft]:
     yield from _nothing_to_resume_from(job)
     allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}"
     if spec.local_checkpoints:
-        message = "are deleted with their pod, and the job has no output for permanent checkpoints"
+        message = "are deleted with their pod, but the job has no output for permanent checkpoints"
         yield finding(job, ("local_checkpoints",), message, rule=JOB_OUTPUT, allowed=allowed)
     for field, value in (("profiler", spec.profiler), ("tensorboard", spec.tensorboard)):
         if value:
-            yield finding(job, (field,), "writes below output, and the job has none", rule=JOB_OUTPUT, allowed=allowed)
+            yield finding(job, (field,), "writes below output, but the job has none", rule=JOB_OUTPUT, allowed=allowed)
 
 
 def _unmounted_output(job: ResolvedJob) -> Iterator[Draft]:
@@ -112,7 +112,7 @@ def _nothing_to_resume_from(job: ResolvedJob) -> Iterator[Draft]:
     if (on_gke or on_vertex) and all(mount.read_only for mount in spec.mounts):
         path: Path = ("gke", "flavor") if on_gke else ("vertex", "capacity")
         message = (
-            "is spot, and the job has neither output nor a writable mount: after an interruption it starts from zero"
+            "is spot, but the job has neither output nor a writable mount: after an interruption it starts from zero"
         )
         allowed = f"output: {enumeration(job.team.buckets) or 'the team has no bucket'}, and checkpoints there"
         yield finding(job, path, message, rule=JOB_OUTPUT, severity="note", allowed=allowed)
@@ -120,7 +120,7 @@ def _nothing_to_resume_from(job: ResolvedJob) -> Iterator[Draft]:
 
 JOB_IMAGE_TAG = job_rule(
     "job-image-tag",
-    "Find a job's image with a moving tag, so each start may run another program.",
+    "Find a job's image with a tag that moves, so that each start may run a different program.",
     severity="warning",
 )
 
@@ -146,8 +146,8 @@ LARGE_SWEEP = 100  # runs; Kueue takes more, and each is machines for a whole ru
 
 JOB_SWEEP = gke_rule(
     "job-sweep",
-    "Find a search, which runs only on Vertex AI, fields that only a search uses, and (a note, or a warning "
-    "above 100) the number of a sweep's runs.",
+    "Find a search, since searches run only on Vertex AI; fields that only a search uses; and the number of a "
+    "sweep's runs (a note, or a warning above 100).",
 )
 
 
@@ -221,7 +221,7 @@ def _shared_memory(job: ResolvedJob) -> Iterator[Draft]:
         allowed = f"at most {memory}"
         yield finding(job, ("shared_memory_gib",), message, rule=JOB_MEMORY, allowed=allowed, nearest=memory)
     if size == 0 and job.spec.data_loaders:
-        message = f"is 0, and {job.spec.data_loaders} data loaders pass their data through /dev/shm"
+        message = f"is 0, but {job.spec.data_loaders} data loaders pass their data through /dev/shm"
         yield finding(
             job, ("shared_memory_gib",), message, rule=JOB_MEMORY, allowed="a size in GiB, or the field left out"
         )

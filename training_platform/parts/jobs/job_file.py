@@ -41,7 +41,7 @@ JOB_NAME_RULE = job_rule(
 )
 _ADDRESS = re.compile(r"gs://(?P<bucket>[^/']*)")
 JOB_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-JOB_NAMES = "at most 63 lower-case letters, digits and dashes, the first a letter and the last no dash"
+JOB_NAMES = "at most 63 lower-case letters, digits and dashes, starting with a letter and not ending with a dash"
 
 
 def job_file(path: FilePath, root: FilePath) -> str:

@@ -26,7 +26,8 @@ _PART = r"[A-Za-z0-9._-]+"
 
 Module = Annotated[str, form(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", "a Python module", "such as finetune.train")]
 Parameter = Annotated[
-    str, form(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a parameter's name", "letters, digits, ., _ and -, a letter first")
+    str,
+    form(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a parameter's name", "letters, digits, ., _ and -, starting with a letter"),
 ]
 InFolder = Annotated[
     str,
@@ -212,9 +213,9 @@ class Range(Consistent):
         if len(set(self.values)) < len(self.values):
             yield Problem(("values",), "has a value twice", allowed="each once")
         if self.min is not None and self.max is not None and self.min >= self.max:
-            yield Problem(("max",), f"is {self.max}, and min is {self.min}", allowed=f"more than {self.min}")
+            yield Problem(("max",), f"is {self.max}, but min is {self.min}", allowed=f"more than {self.min}")
         if self.scale == "log" and self.min is not None and self.min <= 0:
-            yield Problem(("min",), f"is {self.min}, and has no logarithm", allowed="more than 0")
+            yield Problem(("min",), f"is {self.min}, which has no logarithm", allowed="more than 0")
 
 
 class Sweep(Consistent):
@@ -254,7 +255,7 @@ class Sweep(Consistent):
         if self.method == "grid":
             for name, values in self.parameters.items():
                 if not values.values:
-                    yield Problem(("parameters", name), "has bounds, and a grid tries values", allowed="values")
+                    yield Problem(("parameters", name), "has bounds, but a grid tries values", allowed="values")
             if self.trials is not None:
                 yield Problem(("trials",), "is for a search: a grid tries every combination", allowed="none")
         elif self.trials is None:
@@ -282,7 +283,7 @@ class Placement(Section):
     )
     required: bool = Field(
         default=False,
-        description="Wait until one domain has room for all VMs; otherwise Kueue may use several domains.",
+        description="true waits until one domain has room for all VMs; false lets Kueue use several domains.",
     )
 
 
@@ -354,8 +355,8 @@ class GkeTarget(Consistent):
     )
     unconfined: bool = Field(
         default=False,
-        description="No filter of system calls, and setuid programs work: for numactl, perf, sudo, and containers in "
-        "the container.",
+        description="Turns off the filter of system calls, and lets setuid programs work: for numactl, perf, sudo, "
+        "and containers in the container.",
     )
 
     @model_validator(mode="before")
@@ -482,7 +483,8 @@ class VertexTarget(VmSpec):
     network: Network | None = Field(default=None, description="Peered network of the VMs.")
     network_attachment: NetworkAttachment | None = Field(
         default=None,
-        description="Network attachment for a PSC interface; environment: the environment's. H100 Mega, H200 and B200 "
+        description="Network attachment for a PSC interface; `environment` means the environment's own. H100 Mega, "
+        "H200 and B200 "
         "need one.",
     )
     kms_key: KmsKey | None = Field(default=None, description="Key of Cloud KMS that encrypts the job's data.")
@@ -581,7 +583,8 @@ class Job(Consistent):
     )
     count_interruptions: bool = Field(
         default=False,
-        description="GKE: count interruptions of VMs as retries too, so that retries limit all restarts; otherwise a "
+        description="GKE: count interruptions of VMs as retries too, so that `retries` limits all restarts; "
+        "otherwise a "
         "run that is interrupted repeatedly ends only at its max_run_hours.",
     )
     output: Name | None = Field(

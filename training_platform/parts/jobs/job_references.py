@@ -110,7 +110,7 @@ def _shares(
         yield unknown_name(source, ("gke", "cluster"), cluster, kind, clusters, rests_on=causes)
         return
     if environment.clusters[cluster].software.jobset == "none":
-        message = f"has no JobSet (software.jobset of {team.environment} is none), and jobs on GKE need it"
+        message = f"has no JobSet (software.jobset of {team.environment} is none), but jobs on GKE need it"
         able = [name for name in clusters if environment.clusters[name].software.jobset != "none"]
         yield finding(source, ("gke", "cluster"), message, rule=JOB_MODEL, allowed=enumeration(able) or "vertex")
     if gke.pool is not None:

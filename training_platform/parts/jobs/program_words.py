@@ -108,7 +108,7 @@ def _bucket_paths(job: ResolvedJob, words: list[tuple[Path, str]]) -> Iterator[D
             continue
         meant = get_close_matches(named[1], buckets, n=1, cutoff=_ALIKE)
         if meant and named[1] not in buckets:
-            message = f"{named[0]} belongs to no bucket of the team and to no data set"
+            message = f"{named[0]} belongs neither to a bucket of the team nor to a data set"
             allowed = "a bucket's full name, or the variable MOUNT_NAME of a mount"
             nearest = word.replace(named[0], f"/gcs/{meant[0]}")
             yield finding(job, path, message, rule=JOB_WORDS, severity="warning", allowed=allowed, nearest=nearest)

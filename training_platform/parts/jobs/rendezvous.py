@@ -99,7 +99,7 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int, t
     accelerate = any(word.rpartition("/")[2] == "accelerate" for word, _ in words)
     for name, value, path in options:
         if name == "--standalone" and nodes > 1:
-            message = f"--standalone starts a separate run on each node, and the job has {nodes} nodes on {where}"
+            message = f"--standalone starts a separate run on each node, but the job has {nodes} nodes on {where}"
             allowed = "the option left out: the platform's variables set it"
             yield finding(job, path, message, rule=rule, severity="warning", allowed=allowed)
             continue
@@ -119,7 +119,7 @@ def launcher_findings(job: ResolvedJob, *, where: str, nodes: int, chips: int, t
             yield finding(
                 job,
                 path,
-                f"{name} sets {value} {kind}, and the job has {number} on {where}",
+                f"{name} sets {value} {kind}, but the job has {number} on {where}",
                 rule=rule,
                 severity="warning",
                 allowed=f"{number}, or the option left out: the platform's variables set it",
@@ -152,11 +152,11 @@ def _program(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterator
     if program in _OF_SCHEDULERS:
         message = f"{program} is a command of {_OF_SCHEDULERS[program]}, which does not run this job"
     elif program in ("docker", "podman"):
-        message = f"{program} starts containers, and the job already runs in one"
+        message = f"{program} starts containers, but the job already runs in one"
         allowed = "the container's image under image, and its program under command"
         nearest = None
     elif tpu and any(_TORCHRUN.fullmatch(word) for word in words):
-        message = "starts processes for GPUs, and one process drives all TPU chips of a VM"
+        message = "starts processes for GPUs, but one process drives all TPU chips of a VM"
         allowed = "python, with JAX or torch_xla.launch in the program"
         nearest = "python"
     elif nodes > 1 and program in _ON_ONE_VM and not {_ON_ONE_VM[program], *_COUNTS} & options:
@@ -187,11 +187,11 @@ def _variables(job: ResolvedJob, *, nodes: int, chips: int, tpu: bool) -> Iterat
     """Find variables of the job that must differ between nodes, that are wrong for them, or that hide accelerators."""
     for name, value in job.spec.env.items():
         if name == "WORLD_SIZE" and value.isdecimal() and int(value) != nodes * max(chips, 1) and not tpu:
-            message = f"is {value}, and the job has {nodes * max(chips, 1)} processes"
+            message = f"is {value}, but the job has {nodes * max(chips, 1)} processes"
         elif name in _PLATFORMS and chips and value.partition(",")[0].casefold() in _OTHER_PLATFORMS[tpu]:
             message = f"keeps the program from using the job's {'TPUs' if tpu else 'GPUs'}"
         elif name == "CUDA_VISIBLE_DEVICES" and tpu:
-            message = "applies to GPUs, and the job has TPUs"
+            message = "applies to GPUs, but the job has TPUs"
         elif name == "NCCL_P2P_DISABLE" and value == "1" and chips > 1:
             message = f"switches off NVLink between the {chips} GPUs of a VM"
         elif name in _OF_EACH_NODE and nodes > 1:

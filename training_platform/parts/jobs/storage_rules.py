@@ -46,7 +46,7 @@ def mount_findings(job: ResolvedJob) -> Iterator[Draft]:
             message = f"mount {caching[0]} already keeps the caches"
             yield finding(job, ("mounts", index, "caches"), message, rule=JOB_MOUNT, allowed="one mount with caches")
         if mount.file_cache_gib and not mount.source.bucket:
-            message = "is only for buckets: the node caches Filestore"
+            message = "is only for buckets: the node itself caches files on Filestore"
             yield finding(job, ("mounts", index, "file_cache_gib"), message, rule=JOB_MOUNT, allowed="0", nearest=0)
 
 
@@ -94,7 +94,7 @@ def data_set_findings(job: ResolvedJob, region: str, *, vertex: bool) -> Iterato
                 for name in readable_data_sets
                 if region_of(data_location(readable_data_sets[name], job.environment)) == region
             ]
-            message = f"{key} is in {here} and the job in {region}: only a bucket is mounted from another region"
+            message = f"{key} is in {here} and the job in {region}: only a bucket can be mounted from another region"
             allowed = enumeration(near) or f"a data set in {region}, or a job in {here}"
             yield finding(job, path, message, rule=JOB_DATA_SET, allowed=allowed)
         elif region != here:

@@ -188,7 +188,7 @@ class ChangeSearch:
         usd = median(run.usd for run in runs) or 0.0
         budget = self.wishes.budget
         if budget and usd > budget:
-            missed_wishes.append((_distance(usd, budget), f"${usd:,.0f} a day, and the budget is ${budget:,.0f}"))
+            missed_wishes.append((_distance(usd, budget), f"${usd:,.0f} a day, but the budget is ${budget:,.0f}"))
         return Candidate(
             differences=tuple(differences(self.workspace, workspace, self.environment)),
             texts=texts,

@@ -162,7 +162,7 @@ def _node_faults(node: Json, pool: ExpandedPool | None) -> Iterator[str]:
     if pool is None or machine is None:
         return
     if machine.name != pool.machine.name:
-        yield f"is a {machine.name}, and its pool is planned with {pool.machine.name}"
+        yield f"is a {machine.name}, but its pool is planned with {pool.machine.name}"
     if machine.accelerator is not None:
         resource = machine.accelerator.resource
         offered = int((status.get("allocatable") or {}).get(resource, 0))

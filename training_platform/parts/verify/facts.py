@@ -124,7 +124,7 @@ def offered_versions(container: GoogleApi, project: str, clusters: Mapping[str, 
         for chart, minor in oldest_supported.items():
             if _numbers(_minor(oldest)) >= _numbers(minor):
                 continue
-            says = f"chart {chart} requires Kubernetes {minor}, and GKE in {location} offers {oldest}"
+            says = f"chart {chart} requires Kubernetes {minor}, but GKE in {location} offers {oldest}"
             all_too_old = _numbers(_minor(newest)) < _numbers(minor)
             yield FactCheck(False if all_too_old else None, says)  # a cluster may have one of the newer versions
 
@@ -223,7 +223,7 @@ def compare(machines: Mapping[str, Listed], quotas: Mapping[str, set[str]], toda
     differ: list[str] = []
     for name, values in wrong.items():
         differ.extend(
-            f"{name}: {value.field} is {value.listed:g}, and the catalogue has {value.catalogue:g}" for value in values
+            f"{name}: {value.field} is {value.listed:g}, but the catalogue has {value.catalogue:g}" for value in values
         )
     differ.extend(f"{name}: is also listed in {', '.join(further)}" for name, further in zones.items() if further)
     differ.extend(_missing_quotas(quotas))

@@ -125,7 +125,7 @@ def project_quotas(platform: Platform) -> Iterator[Answer]:
             if limit is not None and limit < amount:
                 location = key.location or "all regions"
                 yield refuted(
-                    f"{key.quota_id} in {location} is {limit:,}, and the stacks need {shown(amount)}", service
+                    f"{key.quota_id} in {location} is {limit:,}, but the stacks need {shown(amount)}", service
                 )
             else:
                 enough += 1

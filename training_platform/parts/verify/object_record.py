@@ -281,7 +281,7 @@ class Maker:
             return remaining is None or remaining["metadata"]["uid"] != uid
 
         if not wait_for(is_gone, self.seconds):
-            raise ClusterError(f"{creation} was deleted and still exists after {self.seconds:.0f} s.")
+            raise ClusterError(f"{creation} was deleted but still exists after {self.seconds:.0f} s.")
         return _DELETED
 
     def _created_object(self, metadata: Json, creation: Creation) -> bool:
@@ -311,7 +311,7 @@ class Maker:
             if error.status != 404:  # somebody else deleted it first
                 raise
         if not wait_for(lambda: get_resource(api, name) is None, self.seconds):
-            raise GoogleError(f"{creation} was deleted and still exists after {self.seconds:.0f} s.")
+            raise GoogleError(f"{creation} was deleted but still exists after {self.seconds:.0f} s.")
         return _DELETED
 
 

@@ -253,7 +253,7 @@ def compute_class_pools(view: ComputeClassView, program: Program) -> Iterator[Dr
                 pool, "node_labels", message, allowed=f"{label}, and a taint with the same key and value", nearest=label
             )
         if pool.queued:
-            message = f"only ProvisioningRequests add nodes to pool {pool.pool}, a compute class never does"
+            message = f"only ProvisioningRequests add nodes to pool {pool.pool}, and a compute class never does"
             yield finding(
                 pool, "queued", message, allowed="flex-start, if the pool is in a class", nearest="flex-start"
             )

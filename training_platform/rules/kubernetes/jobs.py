@@ -41,7 +41,7 @@ def job_completion(view: ObjectView) -> Iterator[Draft]:
                 view, path, "an Indexed job has no completions", allowed="a number of pods", nearest=str(width or 1)
             )
         if indexed and width is not None and width > _MOST_PARALLEL:
-            message = f"parallelism is {width}, and completionMode is Indexed"
+            message = f"parallelism is {width}, but completionMode is Indexed"
             yield finding(
                 view,
                 f"{job_path}.parallelism",

@@ -389,7 +389,7 @@ def test_kueue_stays_while_it_has_objects_of_no_stack(
     keep(folder, "some", type_=type_)
     cluster = UserCluster(folder.path, "kind-lab", "ours", {})
 
-    with pytest.raises(CannotRun, match="are in no stack: ClusterQueue theirs") if refused else nullcontext():
+    with pytest.raises(CannotRun, match="belong to no stack: ClusterQueue theirs") if refused else nullcontext():
         refuse_objects_without_stack(cluster, folder, "lab")
 
 

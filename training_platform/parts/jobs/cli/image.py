@@ -101,7 +101,7 @@ def _run(command: list[str]) -> str:
     except OSError as error:
         fail(f"{command[0]} cannot be run: {error.strerror}.")
     if code:
-        fail(f"{shlex.join(command[:3])} failed with exit code {code}; no image was pushed that a job could use.")
+        fail(f"{shlex.join(command[:3])} failed with exit code {code}; it pushed no image that a job could use.")
     return printed
 
 

@@ -208,7 +208,7 @@ _changes = stacked(
     "--wherever",
     type=click.FloatRange(min=0),
     metavar="MINUTES",
-    help="Try the job's places in order, this long each, until one starts it; default: only the first place.",
+    help="Try the job's places in order, each for this time, until one starts the job; default: only the first place.",
 )
 @instead("--dry-run", "training-platform job render FILE prints the run, and submits nothing.")
 @_changes

@@ -17,7 +17,7 @@ from training_platform.parts.jobs.source_rules import readable
 
 JOB_EGRESS = gke_rule(
     "job-egress",
-    "Find an internet host, or a package index, that a job's program names but its pods may not reach.",
+    "Find an internet host or a package index that a job's program refers to but its pods may not reach.",
     severity="warning",
 )
 
@@ -48,7 +48,7 @@ def egress_findings(job: ResolvedJob) -> Iterator[Draft]:
                 yield _no_index(job, path)
         closed = [host for host in hosts if not any(destination.covers(host) for destination in destinations)]
         if closed:
-            message = f"needs {enumeration(closed)}, and no egress entry allows it to pods of team {job.team.name}"
+            message = f"needs {enumeration(closed)}, but no egress entry allows it for pods of team {job.team.name}"
             rows = ", ".join(f"{{host: {host}}}" for host in closed)
             allowed = f"egress: [{rows}] in the team's stack, an image that contains it, or a data set"
             yield finding(job, path, message, rule=JOB_EGRESS, allowed=allowed)
@@ -74,7 +74,7 @@ def _named_hosts(text: str) -> list[str]:
 
 def _no_index(job: ResolvedJob, path: Path) -> Draft:
     """Return the finding that a job can reach no index for its packages. Only the job says which hosts are indexes."""
-    message = f"installs packages, and pods of team {job.team.name} can reach no package index that the job names"
+    message = f"installs packages, but pods of team {job.team.name} can reach no package index that the job names"
     allowed = (
         "python_repository in the environment's stack for packages of source, an image that contains the packages, "
         "or PIP_INDEX_URL under env with an index whose host is under egress"

@@ -163,7 +163,7 @@ def pathways_findings(job: GkeJob) -> Iterator[Draft]:
             nearest="false",
         )
     elif job.flavor.by_request:
-        message = f"queued provisioning of {job.flavor.name} requests VMs for one pod set, and a Pathways job has two"
+        message = f"queued provisioning of {job.flavor.name} requests VMs for one pod set, but a Pathways job has two"
         yield finding(
             job, ("gke", "flavor"), message, rule=JOB_PATHWAYS, allowed="a flavor without queued provisioning"
         )
@@ -202,7 +202,7 @@ def _head(job: GkeJob) -> Iterator[Draft]:
     ):
         if requested >= available:
             message = (
-                f"is {requested}, and the head's {pool.machine_type} has {available} left next to Pathways' own "
+                f"is {requested}, but the head's {pool.machine_type} has {available} left next to Pathways' own "
                 "containers"
             )
             yield finding(

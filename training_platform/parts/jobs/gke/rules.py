@@ -105,7 +105,7 @@ def _run_time(job: GkeJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=rule, allowed=f"at most {max_hours:,}", nearest=max_hours)
     elif job.vm_hours and hours > job.vm_hours:
         message = (
-            f"is {hours:,}, and GKE deletes VMs of {job.flavor.name} after {job.vm_hours:,} hours: the run then "
+            f"is {hours:,}, but GKE deletes VMs of {job.flavor.name} after {job.vm_hours:,} hours: the run then "
             "waits for new ones, and starts again from its last checkpoint"
         )
         allowed = f"at most {job.vm_hours:,}, or checkpoints that the program resumes from"
@@ -154,12 +154,12 @@ def _grace(job: GkeJob) -> Iterator[Draft]:
     seconds = job.gke.grace_seconds
     path = ("gke", "grace_seconds")
     if job.flavor.capacity == "spot" and seconds > SPOT_SECONDS and "grace_seconds" in job.gke.model_fields_set:
-        message = f"is {seconds}, and VMs of {job.flavor.name} end {SPOT_SECONDS} seconds after their notice"
+        message = f"is {seconds}, but VMs of {job.flavor.name} end {SPOT_SECONDS} seconds after their notice"
         allowed = f"at most {SPOT_SECONDS}"
         yield finding(job, path, message, rule=JOB_GRACE, allowed=allowed, nearest=SPOT_SECONDS)
     max_seconds = job.environment.max_grace_seconds
     if seconds > max_seconds:
-        message = f"is {seconds}, and the cluster refuses pods with more than max_grace_seconds"
+        message = f"is {seconds}, but the cluster refuses pods with more than max_grace_seconds"
         yield finding(job, path, message, rule=JOB_GRACE_REFUSED, allowed=f"at most {max_seconds}", nearest=max_seconds)
 
 

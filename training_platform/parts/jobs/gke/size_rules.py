@@ -85,7 +85,7 @@ def _slices_or_vms(job: GkeJob) -> Iterator[Draft]:
         allowed = f"a team that can use at least {unit_chips:,}, for one {unit}"
         nearest = larger_share(job, unit_chips) if capacity >= unit_chips else None
     path = ("gke", "slices" if job.is_tpu else "nodes")
-    message = f"{subject} {job.demand:,} {flavor.accelerator.resource}, and {reason}"
+    message = f"{subject} {job.demand:,} {flavor.accelerator.resource}, but {reason}"
     yield finding(job, path, message, rule=rule, allowed=allowed, nearest=nearest, rests_on=rests_on)
 
 
@@ -130,13 +130,13 @@ def _pods_without_gpus(job: GkeJob) -> Iterator[Draft]:
         limit = quota // pod_cpus
         reason = f"team {job.team.name} may request {quota:,} vCPUs in {job.gke.cluster}"
     if job.nodes > limit:
-        message = f"is {job.nodes:,} pods of {pod_cpus:,} vCPUs each, and {reason}"
+        message = f"is {job.nodes:,} pods of {pod_cpus:,} vCPUs each, but {reason}"
         yield finding(job, ("gke", "nodes"), message, rule=rule, allowed=f"at most {limit:,}", nearest=limit or None)
     flavors = job.workspace.flavors(job.team.environment, job.gke.cluster)
     team_flavors = [flavors[name] for name in job.team.shares[job.gke.cluster] if name in flavors]
     if team_flavors and all(flavor.topology_levels for flavor in team_flavors):  # as for Pathways
         message = (
-            f"every flavor of the team's queue has a topology, and pods of pool {job.pool.name} request no topology"
+            f"every flavor of the team's queue has a topology, but pods of pool {job.pool.name} request no topology"
         )
         allowed = "an additional share of a flavor without topology_aware"
         yield finding(job, ("gke", "pool"), message, rule=JOB_POOL_QUEUE, allowed=allowed)
@@ -162,7 +162,7 @@ def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=None if job.gke.slices else "slices: 1")
         return
     if gpus > machine.chips:
-        message = f"is {gpus}, and a VM of {job.flavor.name} ({machine.name}) has {machine.chips}"
+        message = f"is {gpus}, but a VM of {job.flavor.name} ({machine.name}) has {machine.chips}"
         total = gpus * job.nodes
         nodes = math.ceil(total / machine.chips)
         allowed = f"at most {machine.chips}; for {total} in total: nodes: {nodes}, without gpus"
@@ -172,7 +172,7 @@ def _part_of_a_vm(job: GkeJob) -> Iterator[Draft]:
         return
     fabric = fabric_of(job.flavor, job.nodes)
     if fabric:
-        message = f"is {gpus}, and pods on several VMs use all network cards of {fabric}: GPUDirect needs whole VMs"
+        message = f"is {gpus}, but pods on several VMs use all network cards of {fabric}: GPUDirect needs whole VMs"
         allowed = f"{machine.chips}, or nodes: 1"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=machine.chips)
     if job.flavor.by_request:

@@ -48,7 +48,7 @@ def _machine(job: GkeJob) -> Iterator[Draft]:
             if job.gke.gpus:
                 nearest = max(1, usable // (pool.machine.chips * pool.places_per_gpu)) * job.gke.gpus
             vm = f"a VM of {job.flavor.name} ({pool.machine.name})"
-            message = f"is {requested}, and {vm} has {available} {unit}, which its system software also uses"
+            message = f"is {requested}, but {vm} has {available} {unit}, which its system software also uses"
             allowed = f"less than {available}"
             yield finding(job, (field,), message, rule=JOB_MACHINE, allowed=allowed, nearest=nearest or None)
     if OUT_OF_MEMORY in spec.retry_on:
@@ -66,7 +66,7 @@ def _local_checkpoints(job: GkeJob) -> Iterator[Draft]:
     if local is None:
         return
     if job.gke.pathways:
-        message = "are for programs on the VMs of the slices, and a Pathways job runs its program on another VM"
+        message = "are for programs on the VMs of the slices, but a Pathways job runs its program on another VM"
         yield finding(job, ("local_checkpoints",), message, rule=rule, allowed="the field left out")
         return
     for index, mount in enumerate(job.spec.mounts):
@@ -76,7 +76,7 @@ def _local_checkpoints(job: GkeJob) -> Iterator[Draft]:
     without_ssd = [pool.name for pool in job.flavor.pools if not local_ssds(pool)]
     if local.medium == "ssd" and without_ssd:
         names = enumeration(without_ssd)
-        message = f"is ssd, and VMs of {names} ({job.flavor.name}) do not store containers' files on local SSD"
+        message = f"is ssd, but VMs of {names} ({job.flavor.name}) do not store containers' files on local SSD"
         path = ("local_checkpoints", "medium") if "medium" in local.model_fields_set else ("local_checkpoints",)
         allowed = "memory, or a flavor with local SSD"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest="memory")
@@ -93,7 +93,7 @@ def _local_checkpoints(job: GkeJob) -> Iterator[Draft]:
         amount = f"{room:,} GiB of disk"
     if local.size_gib >= room:
         path = ("local_checkpoints", "size_gib")
-        message = f"is {local.size_gib:,}, and the job has {amount} on each VM of {job.flavor.name}"
+        message = f"is {local.size_gib:,}, but the job has {amount} on each VM of {job.flavor.name}"
         allowed = f"less than {room:,}, or a larger {field}"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=max(room // 2, 0) or None)
 
@@ -151,7 +151,7 @@ def _placement(job: GkeJob) -> Iterator[Draft]:
         yield finding(job, path, message, rule=rule, allowed=", ".join(levels), nearest=nearest)
     elif chosen.required and chosen.level == HOST and job.demand > job.pool.machine.chips:
         *wider_levels, _ = levels
-        message = f"a host has only one VM of {job.flavor.name}, and the job has {job.gke.nodes}: it would wait forever"
+        message = f"a host has only one VM of {job.flavor.name}, but the job has {job.gke.nodes}: it would wait forever"
         allowed = f"{', '.join(wider_levels)}, or required: false"
         yield finding(job, path, message, rule=rule, allowed=allowed, nearest=wider_levels[-1])
 
@@ -172,7 +172,7 @@ def _file_caches(job: GkeJob) -> Iterator[Draft]:
         return
     index = max(range(len(job.spec.mounts)), key=lambda row: job.spec.mounts[row].file_cache_gib)
     has = f"a VM of {job.flavor.name} has {whole:,} GiB of disk for jobs"
-    message = f"the job requests caches of {total:,} GiB, and {has}{f', {part:,} for this job' if part < whole else ''}"
+    message = f"the job requests caches of {total:,} GiB, but {has}{f', {part:,} for this job' if part < whole else ''}"
     severity: Severity = "error" if total > whole else "warning"
     path = ("mounts", index, "file_cache_gib")
     yield finding(

@@ -113,7 +113,7 @@ def _waiting(run: Run, body: Json, scheduling: Json) -> Iterator[str]:
     machine = _machine(body)
     resource = job_spec(dict(body)).get("persistentResourceId")
     if run.started:
-        yield f"{run.name} started at {run.started}, lost its VMs, and waits for new ones to start again."
+        yield f"{run.name} started at {run.started}, lost its VMs, and waits for new ones, on which it starts again."
     else:
         yield f"{run.name} is {_phase(body)} in {run.place} since {run.created}: Vertex AI has not started it."
     if _phase(body) == "QUEUED":

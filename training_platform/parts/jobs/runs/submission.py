@@ -93,7 +93,7 @@ class Changes:
                 continue
             if isinstance(value.get(section), dict):
                 if value[section].get("slices"):
-                    raise UserError("--nodes counts VMs with GPUs or CPUs, and the job has slices: edit gke.slices.")
+                    raise UserError("--nodes counts VMs with GPUs or CPUs, but the job has slices: edit gke.slices.")
                 changed[section] = {**value[section], count: self.nodes}
             elif isinstance(value.get(section), list):
                 rows = (row if isinstance(row, dict) else {} for row in value[section])
@@ -167,13 +167,13 @@ def image_findings(job: ResolvedJob, registries: Registries) -> list[Finding]:
 
 JOB_IMAGE_MISSING = job_rule(
     "job-image-missing",
-    "Find an image that its registry does not have, when the job is submitted.",
+    "When a job is submitted, find an image that its registry does not have.",
 )
 
 
 JOB_IMAGE_UNCHECKED = job_rule(
     "job-image-unchecked",
-    "Find an image whose registry cannot be reached, when the job is submitted.",
+    "When a job is submitted, find an image whose registry cannot be reached.",
     severity="warning",
 )
 

@@ -82,7 +82,7 @@ def why(run: Run, seen: Seen) -> Iterator[str]:
                 "it was deleted, or the team's stack is not deployed there."
             )
         else:
-            yield f"Kueue has no Workload for {run.name} yet; its controller needs a second, or does not run."
+            yield f"Kueue has no Workload for {run.name} yet; its controller needs a second, or is not running."
     elif (seen.workload.get("spec") or {}).get("active") is False:
         yield (
             f"Kueue has deactivated {run.name} and does not queue it again: "

@@ -124,7 +124,7 @@ def offered(machine: MachineType) -> list[ChargedCapacity]:
 
 JOB_VERTEX_RESOURCE = vertex_rule(
     "job-vertex-resource",
-    "Find a job that differs from the persistent resource that it runs on, or needs more VMs than it has.",
+    "Find a job that differs from the persistent resource that it runs on, or needs more VMs than the resource has.",
 )
 
 
@@ -149,7 +149,7 @@ def resource_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]
             yield finding(
                 job,
                 ("vertex", *path),
-                f"is {of_job or 'not set'}, and {title} has {of_resource or 'none'}",
+                f"is {of_job or 'not set'}, but {title} has {of_resource or 'none'}",
                 rule=JOB_VERTEX_RESOURCE,
                 allowed=str(of_resource or "none"),
                 nearest=of_resource,
@@ -165,7 +165,7 @@ def resource_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]
             yield finding(
                 job,
                 ("vertex", "replicas"),
-                f"is {replicas[machine_title]}, and {title} has at most {max_vms} VMs",
+                f"is {replicas[machine_title]}, but {title} has at most {max_vms} VMs",
                 rule=JOB_VERTEX_RESOURCE,
                 allowed=f"at most {max_vms}",
                 nearest=max_vms,
@@ -216,7 +216,7 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Dra
         yield finding(
             job,
             path,
-            f"is {pool.vm.title}, and flex-start requires one machine type for all pools",
+            f"is {pool.vm.title}, but flex-start requires one machine type for all pools",
             rule=JOB_VERTEX_FLEX_POOLS,
             allowed=target.title,
             nearest=target.title,
@@ -237,7 +237,7 @@ def _machine(job: ResolvedJob, target: VertexTarget, pool: Pool) -> Iterator[Dra
             yield finding(
                 job,
                 path,
-                f"is {pool.vm.title}, and persistent resource {target.persistent_resource} has {allowed}",
+                f"is {pool.vm.title}, but persistent resource {target.persistent_resource} has {allowed}",
                 rule=JOB_VERTEX_RESOURCE,
                 allowed=allowed,
                 nearest=titles[0],
@@ -265,7 +265,7 @@ def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Ite
         yield finding(
             job,
             ("vertex", "reducers"),
-            f"adds up the gradients of GPUs, and {target.machine.name} has none",
+            f"adds up the gradients of GPUs, but {target.machine.name} has none",
             rule=JOB_VERTEX_REDUCERS,
             allowed="none",
         )
@@ -273,7 +273,7 @@ def _reducers(job: ResolvedJob, target: VertexTarget, reducers: Reducers) -> Ite
         yield finding(
             job,
             ("vertex", "reducers"),
-            "adds up the gradients of several VMs, and the job has one",
+            "adds up the gradients of several VMs, but the job has one",
             rule=JOB_VERTEX_REDUCERS,
             allowed="none, or replicas of at least 2",
         )

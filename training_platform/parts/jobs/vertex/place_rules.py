@@ -38,7 +38,7 @@ def place_findings(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 ("vertex", field),
-                f"is in {region}, and the job runs in {target.region}",
+                f"is in {region}, but the job runs in {target.region}",
                 rule=JOB_VERTEX_PLACE,
                 allowed=f"one in {target.region}",
             )
@@ -61,7 +61,7 @@ JOB_VERTEX_NETWORK = vertex_rule(
 def _key(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
     key = job.scope.key(target.region)
     if key and target.kms_key is None and target.persistent_resource is None:
-        message = f"is not set, and the environment encrypts its data in {target.region} with its own key"
+        message = f"is not set, but the environment encrypts its data in {target.region} with its own key"
         yield finding(job, ("vertex", "kms_key"), message, rule=JOB_VERTEX_KEY, allowed=key, nearest=key)
 
 
@@ -72,7 +72,7 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("vertex", "network"),
-            "is set together with network_attachment, and a job can have only one of them",
+            "is set together with network_attachment, but a job can have only one of them",
             rule=JOB_VERTEX_NETWORK,
             allowed="network or network_attachment",
         )
@@ -100,7 +100,7 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("vertex", "reservation"),
-            f"is for on-demand VMs, and the job's are {target.capacity}",
+            f"is for on-demand VMs, but the job's are {target.capacity}",
             rule=JOB_VERTEX_RESERVATION,
             allowed="no reservation, or capacity: on-demand",
         )
@@ -109,7 +109,7 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("vertex", "reservation"),
-            f"is in {zone}, and the job runs in {target.region}",
+            f"is in {zone}, but the job runs in {target.region}",
             rule=JOB_VERTEX_RESERVATION,
             allowed=f"a reservation in a zone of {target.region}",
         )
@@ -117,7 +117,7 @@ def _reservation(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("vertex", "reservation"),
-            f"is for new VMs, and the job runs on the VMs of {target.persistent_resource}",
+            f"is for new VMs, but the job runs on the VMs of {target.persistent_resource}",
             rule=JOB_VERTEX_RESERVATION,
             allowed="none",
         )

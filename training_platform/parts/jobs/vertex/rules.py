@@ -116,7 +116,7 @@ def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 (field,),
-                f"is {requested}, and {machine.name} has {available:g}; a job on Vertex AI uses whole machines",
+                f"is {requested}, but {machine.name} has {available:g}; a job on Vertex AI uses whole machines",
                 rule=JOB_VERTEX_SIZE,
                 allowed=f"at most {available:g}",
                 nearest=int(available),
@@ -126,7 +126,7 @@ def _requests(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
             yield finding(
                 job,
                 (field,),
-                "sets the size of /dev/shm, and Vertex AI has no field for it",
+                "sets the size of /dev/shm, but Vertex AI has no field for it",
                 rule=JOB_VERTEX_SHARED_MEMORY,
                 allowed="GKE only",
             )
@@ -214,7 +214,7 @@ def _output(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
         yield finding(
             job,
             ("output",),
-            f"{job.spec.output} is in {location}, and the job runs in {target.region}",
+            f"{job.spec.output} is in {location}, but the job runs in {target.region}",
             rule=JOB_VERTEX_OUTPUT,
             allowed=f"a bucket in {target.region}: {enumeration(near) or 'the team has none'}",
             nearest=near[0] if near else None,

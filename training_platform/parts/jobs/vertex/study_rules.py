@@ -75,7 +75,7 @@ def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Draft]:
         yield finding(
             job,
             ("sweep", "parallel"),
-            f"is {sweep.parallel}, and there are {sweep.size} trials",
+            f"is {sweep.parallel}, but there are {sweep.size} trials",
             rule=JOB_VERTEX_PARALLEL,
             allowed=f"at most {sweep.size}",
             nearest=sweep.size,
@@ -84,7 +84,7 @@ def _sweep(job: ResolvedJob, sweep: Sweep) -> Iterator[Draft]:
         yield finding(
             job,
             ("sweep", "max_failed_trials"),
-            f"is {sweep.max_failed_trials}, and there are {sweep.size} trials",
+            f"is {sweep.max_failed_trials}, but there are {sweep.size} trials",
             rule=JOB_VERTEX_FAILED_TRIALS,
             allowed=f"at most {sweep.size}",
             nearest=sweep.size,
@@ -117,7 +117,7 @@ def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Draft]:
         yield finding(
             job,
             (*path, "model"),
-            "is uploaded from a folder below output, and the job has no output",
+            "is uploaded from a folder below output, but the job has no output",
             rule=JOB_VERTEX_PIPELINE,
             allowed="output, one of the team's buckets",
         )
@@ -127,7 +127,7 @@ def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Draft]:
         yield finding(
             job,
             (*path, "data_set"),
-            "is read as files below output, and the job has none",
+            "is read as files below output, but the job has none",
             rule=JOB_VERTEX_PIPELINE,
             allowed="output, or read_as: bigquery",
         )
@@ -135,7 +135,7 @@ def _pipeline(job: ResolvedJob, pipeline: Pipeline) -> Iterator[Draft]:
         yield finding(
             job,
             (*path, "annotation_schema"),
-            "is for files, and the data set is read from BigQuery",
+            "is for files, but the data set is read from BigQuery",
             rule=JOB_VERTEX_PIPELINE,
             allowed="none",
         )

@@ -109,7 +109,7 @@ JOB_QUOTA_SNAPSHOT = vertex_rule(
 
 JOB_QUOTA_UNKNOWN = vertex_rule(
     "job-quota-unknown",
-    "Find a quota that a job charges and the snapshot does not list.",
+    "Find a quota that a job charges but the snapshot does not list.",
 )
 
 
@@ -166,7 +166,7 @@ def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -
     return finding(
         job,
         path,
-        f"{line.key} is charged {needed}, and the limit is {shown(limit)}",
+        f"{line.key} is charged {needed}, but the limit is {shown(limit)}",
         rule=JOB_QUOTA_EXCEEDED,
         allowed=f"at most {shown(limit)} {line.unit}" if limit > 0 else f"a limit of {needed}",
         nearest=_replicas_within(job, charge, limit) or f"request {needed} (training-platform quota plan)",

@@ -235,7 +235,7 @@ def refuse_objects_without_stack(cluster: UserCluster, folder: SandboxFolder, st
         raise CannotRun(str(error)) from error
     if names:
         raise CannotRun(
-            f"context {cluster.context}: these objects of Kueue are in no stack: {', '.join(names)}. "
+            f"context {cluster.context}: these objects of Kueue belong to no stack: {', '.join(names)}. "
             "Delete them first, because they block the uninstallation of Kueue."
         )
 
