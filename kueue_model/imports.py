@@ -189,7 +189,9 @@ def _read_slurm(path: Path, text: str, table: NameTable, imported: Imported) -> 
     missing = [name for name in ("jobid", "submit", "account", elapsed, tres) if name not in columns]
     if missing:
         fields = "JobID,Submit,Account,ElapsedRaw,AllocTRES"
-        raise UserError(f"{path}:1: has no {', '.join(missing)}. Allowed: sacct --parsable2 --format={fields}.")
+        raise UserError(
+            f"{path}:1: the header has no {', '.join(missing)}. Allowed: sacct --parsable2 --format={fields}."
+        )
     for number, line in enumerate(lines[1:], 2):
         cells = line.split("|")
         if len(cells) != len(header):
@@ -231,9 +233,9 @@ def _slurm_job(job: str, submit: str, account: str, run: tuple[str, str], table:
         raise _WrongCellError("tres", f"{tres!r} has more GPUs than any cluster", f"up to {_MOST_GPUS:,} GPUs")
     if seconds is None or seconds > MOST_SECONDS:
         allowed = "seconds, or days-hours:minutes:seconds, up to ten years"
-        raise _WrongCellError("elapsed", f"{elapsed!r} is not a time", allowed)
+        raise _WrongCellError("elapsed", f"{elapsed!r} is not a duration", allowed)
     if not _is_moment(submit):
-        raise _WrongCellError("submit", f"{submit!r} is not a moment", "2026-11-01T09:30:00")
+        raise _WrongCellError("submit", f"{submit!r} is not a point in time", "2026-11-01T09:30:00")
     named = [row for row in gpus if row[1]] or gpus  # gres/gpu=8 sums up what gres/gpu:a100=8 says again
     needs = [(amount, name or "gpu") for amount, name in named]
     return table.row(account, needs, submitted=submit, seconds=round(seconds), job=job)

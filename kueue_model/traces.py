@@ -508,7 +508,7 @@ def _moment(column: str, text: str) -> float:
             moment = datetime.fromisoformat(text)
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not abs(seconds) <= MOST_MOMENT:  # nor nan
-        raise _CellError(column, f"{text!r} is not a moment", "2026-11-01T09:30:00Z, or a number of seconds")
+        raise _CellError(column, f"{text!r} is not a point in time", "2026-11-01T09:30:00Z, or a number of seconds")
     return seconds
 
 

@@ -31,7 +31,7 @@ _STACK_CONFIG = re.compile(rb"^\s+training-platform:(environment|team):", re.MUL
 
 EXISTING_RANGES_OVERLAP = declare(
     "existing-ranges-overlap",
-    "Find two ranges of an existing VPC that overlap: of subnets and of Filestore instances in any environment.",
+    "Find two overlapping ranges of an existing VPC, of subnets or of Filestore instances, in any environment.",
     ruleset="addresses",
     source="Compute docs, subnets: ranges of one VPC do not overlap",
     refused_by="Google Cloud",

@@ -291,7 +291,7 @@ def capacity_findings(
 
 SHARE_NOT_WHOLE_SLICES = declare(
     "share-not-whole-slices",
-    "Find a nominal quota that is not a multiple of a slice or a VM.",
+    "Find a nominal quota that is not a multiple of the size of a slice or a VM.",
     ruleset="capacity",
     refused_by="`check` only. Kueue accepts the share, but no job can use the part of a slice or VM",
     excuse="exemption",
@@ -322,7 +322,7 @@ def _part_of_a_slice(line: CapacityLine, share: Held, workspace: Workspace) -> I
 
 CAPACITY_EXCEEDED = declare(
     "capacity-exceeded",
-    "Find teams with promises that exceed the pools of a cluster.",
+    "Find promises to teams that together exceed the pools of a cluster.",
     ruleset="capacity",
     refused_by="`check` only. Kueue accepts the queues, but jobs wait for VMs that the pools cannot have",
     excuse="exemption",
@@ -407,7 +407,7 @@ def _amount_before(share: Held, before: Workspace) -> int | None:
 
 NOTEBOOK_POOL_PROMISED = declare(
     "notebook-pool-promised",
-    "Find notebooks that bypass queues on a pool that teams were promised.",
+    "Find notebooks that bypass the queues and use a pool that is promised to teams.",
     ruleset="capacity",
     excuse="exemption",
 )

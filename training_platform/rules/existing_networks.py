@@ -37,21 +37,21 @@ _MOST_NAMED = 4  # clusters that a message names
 _RULE_OF = {row.check: row for row in RULES.values()}
 NETWORK_NOT_JUDGED = declare(
     "network-not-judged",
-    "Find an existing network: its NAT gateways, firewall rules, ranges of services and other users are not known.",
+    "Find an existing network, whose NAT gateways, firewall rules, ranges of services and other users are not known.",
     ruleset="addresses",
     severity="note",
     unjudged="network with unknown NAT gateways, firewall rules and other users",
 )
 CLUSTER_NOT_JUDGED = declare(
     "cluster-not-judged",
-    "Find an existing cluster: its version, its settings and its ranges are not known.",
+    "Find an existing cluster, whose version, settings and ranges are not known.",
     ruleset="clusters",
     severity="note",
     unjudged="cluster with unknown version, settings and ranges",
 )
 SOFTWARE_NOT_JUDGED = declare(
     "software-not-judged",
-    "Find Kueue or JobSet that somebody else installs in a cluster: its version and its settings are not known.",
+    "Find a cluster in which somebody else installs Kueue or JobSet: their versions and settings are not known.",
     ruleset="clusters",
     severity="note",
     unjudged="cluster with software of unknown version",

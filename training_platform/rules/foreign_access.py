@@ -37,7 +37,7 @@ from training_platform.views.inputs import at, keys, rows
 
 FOREIGN_ACCESS = declare(
     "foreign-access",
-    "Find a role of one team on something of another team: a bucket, secret, account, namespace, folder, or images.",
+    "Find a role that one team has on another team's bucket, secret, account, namespace, folder or images.",
     ruleset="rights",
     source="house rule: only a team's own file can give other teams access to its resources",
     refused_by="`check` only. Google Cloud and Kubernetes grant the role",

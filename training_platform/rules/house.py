@@ -18,7 +18,7 @@ from training_platform.views.whole_stack import Program
     ruleset="alerts",
     severity="warning",
     owner="house",
-    source="house rule: an alert notifies somebody",
+    source="house rule: every alert must notify somebody",
 )
 def alerts_reach_nobody(policy: AlertPolicyView) -> Iterator[Draft]:
     """Find alert policies that open incidents but notify nobody."""

@@ -90,7 +90,7 @@ def public_access(resource: ObjectView) -> Iterator[Draft]:
     ruleset="access",
     severity="warning",
     owner="house",
-    source="house rule: roles give only the necessary access; IAM docs, basic roles (general knowledge, not read)",
+    source="house rule: roles must give only the necessary access; IAM docs, basic roles (general knowledge, not read)",
 )
 def broad_role(resource: ObjectView) -> Iterator[Draft]:
     """Find an owner or editor role, which may change everything in a project, a folder or an organisation."""

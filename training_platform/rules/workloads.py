@@ -38,7 +38,7 @@ SHARE_EMPTY = declare(
 )
 TEAM_WITHOUT_SHARE = declare(
     "team-without-share",
-    "Find a team without a share and without Vertex AI: none of its jobs can run.",
+    "Find a team that has neither a share nor Vertex AI, so that none of its jobs can run.",
     ruleset="capacity",
     severity="warning",
     refused_by="`check` only, because there is no queue for the team",

@@ -71,7 +71,8 @@ def test_unreadable_rows_of_slurm_are_reported_at_once_with_line_and_column(tmp_
     assert done.exit_code == 1
     places = [line.removeprefix(f"{tmp_path}/") for line in done.stderr.splitlines() if line.startswith(str(tmp_path))]
     assert places == [
-        "file:2:33: 'soon' is not a time", "file:6:5: 'Unknown' is not a moment", "file:7:1: has 2 cells, not 5",
+        "file:2:33: 'soon' is not a duration", "file:6:5: 'Unknown' is not a point in time",
+        "file:7:1: has 2 cells, not 5",
     ]  # fmt: skip
 
 
@@ -194,7 +195,7 @@ def test_null_in_place_of_a_list_is_no_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "names", "message"),
     [
-        ("slurm", "JobID|Submit\n", NAMES, "file:1: has no account, elapsed, reqtres"),
+        ("slurm", "JobID|Submit\n", NAMES, "file:1: the header has no account, elapsed, reqtres"),
         ("kueue", "[]", NAMES, "is not a list of workloads"),
         ("kueue", '{"items": null}', NAMES, "is not a list of workloads"),
         ("kueue", "[" * 100_000, NAMES, "is not a list of workloads"),

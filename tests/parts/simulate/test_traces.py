@@ -81,7 +81,8 @@ soon,vision,8 h100,60
             "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100"
         ),
         "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
-        "trace.csv:5:1: submitted: 'soon' is not a moment. Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
+        "trace.csv:5:1: submitted: 'soon' is not a point in time. "
+        "Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
         "trace.csv:6:17: seconds: '-1' is not a number of seconds. Allowed: at least 0.001 and up to ten years.",
         "trace.csv:8:1: has 1 more cells than the header. Allowed: a cell for each column of the header.",
         (
@@ -303,7 +304,7 @@ def test_all_mistakes_of_changes_are_reported(repository: Path) -> None:
 
     assert done.exit_code == header.exit_code == 2
     for part in (
-        ":2: moment: 'soon' is not a moment",
+        ":2: moment: 'soon' is not a point in time",
         ":3: hold: 'Hld' is not a stop policy. Allowed: None, Hold, HoldAndDrain. Nearest: Hold",
         ":4: team: 'nlpp' is not a team", ":5: job: 'x' is not a job", ":6: priority: 'hgh' is not a priority",
         ":7: team: a change applies either to a team's queue or to a job",

@@ -17,7 +17,8 @@ from training_platform.parts.jobs.storage_rules import mount_findings
 
 JOB_LOCAL_CHECKPOINTS = job_rule(
     "job-local-checkpoints",
-    "Find local checkpoints that do not fit the job's limits, on VMs without local SSD, or with Pathways.",
+    "Find local checkpoints that exceed the job's limits, need local SSDs that the VMs lack, or are used with "
+    "Pathways.",
 )
 JOB_RETRY_ON = job_rule(
     "job-retry-on",
@@ -72,7 +73,7 @@ def _without_command(job: ResolvedJob) -> Iterator[Draft]:
 
 JOB_OUTPUT = job_rule(
     "job-output",
-    "Find a path below the output in a job without an output, and a job on spot VMs without one.",
+    "Find a path below the output in a job without an output, and a job on spot VMs without an output.",
 )
 
 

@@ -37,7 +37,7 @@ JOB_YAML = job_rule(
 )
 JOB_NAME_RULE = job_rule(
     "job-name",
-    "Find a name of a job, run or pod that Kubernetes or Vertex AI would refuse.",
+    "Find a job, run or pod name that Kubernetes or Vertex AI would refuse.",
 )
 _ADDRESS = re.compile(r"gs://(?P<bucket>[^/']*)")
 JOB_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -58,7 +58,7 @@ JOB_DATA_SET_REGION = job_rule(
     "job-data-set-region",
     "Find a bucket that a job reads from another region, which costs traffic.",
     severity="warning",
-    refused_by="nobody: the traffic is charged",
+    refused_by="nobody, but the traffic is charged",
 )
 
 
@@ -114,7 +114,7 @@ JOB_BUCKET_REGION = job_rule(
     "job-bucket-region",
     "Find a bucket in another region than the job: traffic between regions is charged.",
     severity="warning",
-    refused_by="nobody: the traffic is charged",
+    refused_by="nobody, but the traffic is charged",
 )
 
 

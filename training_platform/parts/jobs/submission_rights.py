@@ -48,7 +48,7 @@ JOB_RIGHTS = job_rule(
 
 JOB_IMAGE_PROJECT = job_rule(
     "job-image-project",
-    "Find an image in a repository of another project: its roles are not known.",
+    "Find an image in a repository of another project, whose roles are not known.",
     severity="note",
 )
 

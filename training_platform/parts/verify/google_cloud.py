@@ -75,7 +75,7 @@ def _missing_answer(planned: StackResource, platform: Platform) -> Answer:
     name = _shown_name(planned)
     if planned.type in platform.contents.unread:
         return undecided(f"{name} could not be listed", platform.contents.unread[planned.type])
-    return refuted(f"{name} does not exist", "it is in no list of the project")
+    return refuted(f"{name} does not exist", "no list of the project contains it")
 
 
 def _shown_name(planned: StackResource) -> str:

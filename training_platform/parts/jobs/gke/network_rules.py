@@ -19,7 +19,7 @@ JOB_FLAVOR_NETWORKS = gke_rule(
 )
 JOB_HOST_NETWORK = gke_rule(
     "job-host-network",
-    "Find a pod on the host network that its team or its flavor's networks do not allow.",
+    "Find a pod on the host network whose team or flavor does not allow this.",
 )
 
 

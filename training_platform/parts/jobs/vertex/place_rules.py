@@ -89,7 +89,7 @@ def _network(job: ResolvedJob, target: VertexTarget) -> Iterator[Draft]:
 
 JOB_VERTEX_RESERVATION = vertex_rule(
     "job-vertex-reservation",
-    "Find a reservation of another zone, or for VMs that are not on demand.",
+    "Find a reservation in another region, or a reservation for VMs that are not on demand.",
 )
 
 

@@ -175,7 +175,7 @@ def _over_limit(job: ResolvedJob, path: Path, charge: JobCharge, limit: float) -
 
 JOB_QUOTA_HEADROOM = vertex_rule(
     "job-quota-headroom",
-    "Find a job for which the stacks at their maximum size leave too little of a limit.",
+    "Find a job that needs more of a limit than the stacks at their maximum size leave.",
     severity="warning",
 )
 
