@@ -81,8 +81,10 @@ soon,vision,8 h100,60
             "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100"
         ),
         "trace.csv:4:10: needs: 12 chips are not whole slices of tpu-v5e-4x4. Allowed: a multiple of 16. Nearest: 16",
-        "trace.csv:5:1: submitted: 'soon' is not a point in time. "
-        "Allowed: 2026-11-01T09:30:00Z, or a number of seconds.",
+        (
+            "trace.csv:5:1: submitted: 'soon' is not a point in time. "
+            "Allowed: 2026-11-01T09:30:00Z, or a number of seconds."
+        ),
         "trace.csv:6:17: seconds: '-1' is not a number of seconds. Allowed: at least 0.001 and up to ten years.",
         "trace.csv:8:1: has 1 more cells than the header. Allowed: a cell for each column of the header.",
         (
