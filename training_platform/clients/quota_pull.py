@@ -29,8 +29,8 @@ _PLACES = ("region", "zone")
 _WIDTH = 100_000  # columns, so that a row stays in one line
 _HEAD = f"""\
 {SCHEMA_LINE}
-# Limits by service and quota id; -1 is unlimited. A region or a value of another dimension that an id does not list has
-# limit 0. Written by `training-platform quota pull`, which keeps comments.
+# Limits by service and quota id; -1 is unlimited. If an id does not list a region, or a value of
+# another dimension, the limit there is 0. Written by `training-platform quota pull`, which keeps comments.
 """
 
 Dimensions = tuple[tuple[str, str], ...]

@@ -26,7 +26,7 @@ from training_platform.rules.exemptions import Exempted, ExemptionEntry, Exempti
 from training_platform.rules.losses import LOSS_RULES as RULES_OF_LOSSES
 from training_platform.rules.losses import LossKind, LossPlace
 
-_LINE = Rule(id="effect", title="An effect that is shown, and no finding.", ruleset="changes")
+_LINE = Rule(id="effect", title="An effect that is shown but is not a finding.", ruleset="changes")
 _LIFT = "deletion_protection: false"
 _MOST_SUBJECTS = 2  # that a finding names of its gravest effect
 _MOST_OTHERS = 1  # subject of each other effect
