@@ -312,7 +312,7 @@ def test_all_mistakes_of_changes_are_reported(repository: Path) -> None:
         ":7: team: a change applies either to a team's queue or to a job",
     ):  # fmt: skip
         assert part in done.stderr
-    assert "changes.csv:1: the header needs moment" in header.stderr
+    assert "changes.csv:1: the header needs the column moment" in header.stderr
 
 
 def test_changes_have_the_clock_of_the_trace_and_name_one_job(repository: Path) -> None:
