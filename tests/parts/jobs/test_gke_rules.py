@@ -129,7 +129,7 @@ def test_a_share_smaller_than_a_vm_is_found_with_the_field_to_raise(
     job = take(gpu("h100", "nodes: 1"), workspace=read_workspace(new_lab(lab_vision=vision, lab_nlp=nlp)))
 
     (finding,) = (finding for finding in gke_findings(job) if finding.severity == "error")
-    assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, and team vision has 4, and at most 4 with")
+    assert finding.message.startswith("1 VM of h100 is 8 nvidia.com/gpu, but team vision has 4, and at most 4 with")
     assert (finding.allowed, finding.nearest) == ("a team that can use at least 8, for one VM", nearest)
 
 
@@ -140,7 +140,7 @@ def test_a_job_may_not_ask_for_more_than_the_pools_hold(take: Take) -> None:
 
     assert rules(findings)[:1] == [("job-fits-pools", "gke.slices", "12")]
     assert "job-fits-share" not in {finding.rule for finding in findings}  # one cause is one finding
-    assert findings[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, and the pools of ")
+    assert findings[0].message.startswith("13 slices of tpu-v5e-4x4-spot are 208 google.com/tpu, but the pools of ")
     assert "tpu-v5e-4x4-spot have 192" in findings[0].message
 
 
@@ -175,7 +175,7 @@ def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
     (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
 
     assert (finding.rule, finding.nearest) == ("job-fits-pools", "2")
-    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, and the pools of a100-40 have 8" in finding.message
+    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, but the pools of a100-40 have 8" in finding.message
 
 
 @pytest.mark.parametrize(
