@@ -86,7 +86,7 @@ class Place(TypedDict):
     project: str
     """Id of a Google Cloud project. Example: example-train-dev."""
     environment: str
-    """Name of the environment, with which names in Google Cloud begin. Example: dev."""
+    """Name of the environment; names in Google Cloud begin with it. Example: dev."""
     team: NotRequired[str]
     """Team that the resources are for; default: all teams."""
     labels: NotRequired[dict[str, str]]
@@ -150,7 +150,7 @@ class Maintenance(TypedDict):
     recurrence: NotRequired[str]
     """How the window repeats: an RRULE of RFC 5545. Default: FREQ=WEEKLY;BYDAY=SA,SU. Example: FREQ=WEEKLY;BYDAY=SA,SU."""
     upgrade_freeze: NotRequired[bool]
-    """Keep minor versions and nodes until their support ends; default: true for clusters with node_pools."""
+    """Do not upgrade minor versions and nodes before their support ends; default: true for clusters with node_pools."""
     exclusions: NotRequired[dict[str, MaintenanceExclusion]]
     """Periods without upgrades, keyed by name."""
 
@@ -258,7 +258,7 @@ class ReservationSpec(TypedDict):
     """The reservation that provides VMs: only its name, `any` for every open reservation that matches, or fields. With `any`, VMs that match no reservation are on-demand VMs and are charged as such."""
 
     name: str
-    """Name of the reservation; "*" is any open reservation that matches. Example: h100-pool."""
+    """Name of the reservation; "*" means any open reservation that matches. Example: h100-pool."""
     project: NotRequired[str]
     """Project that shares the reservation; default: the project of the environment."""
     block: NotRequired[str]
@@ -323,7 +323,7 @@ class NodePoolSpec(TypedDict):
     min_nodes: NotRequired[int]
     """GPU: number of VMs that are always running (per zone if the cluster is regional and `zone` is not set). Default: 0."""
     min_provision_nodes: NotRequired[int]
-    """GPU: number of the min_nodes VMs that must start when the pool is created; in a stock-out the others start later. Default: all. Removing this field recreates the node pool."""
+    """GPU: how many of the min_nodes VMs must start when the pool is created; in a stock-out the others start later. Default: all. Removing this field recreates the node pool."""
     max_run_hours: NotRequired[int]
     """flex-start and queued-provisioning: hours after which a VM is deleted."""
     boot_disk: NotRequired[BootDiskSpec]
@@ -379,7 +379,7 @@ class GkeClusterArgs(TypedDict):
     system_pool: NotRequired[SystemPoolSpec]
     """Node pool for controllers and for GKE's own pods."""
     cpu_pools: NotRequired[dict[str, CpuPoolSpec]]
-    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
+    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, these pods do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
     pathways: NotRequired[PathwaysPoolSpec]
     """Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
@@ -412,7 +412,7 @@ class NodePoolsArgs(TypedDict):
     system_pool: NotRequired[SystemPoolSpec]
     """Node pool for controllers and for GKE's own pods."""
     cpu_pools: NotRequired[dict[str, CpuPoolSpec]]
-    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
+    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, these pods do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
     pathways: NotRequired[PathwaysPoolSpec]
     """Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
@@ -485,7 +485,7 @@ class FilestoreInstanceArgs(TypedDict):
     iops_per_tib: NotRequired[int]
     """IOPS per TiB, billed in addition to the capacity."""
     snapshots: NotRequired[list[str]]
-    """Names of snapshots. A new name creates a snapshot, and a removed name deletes it."""
+    """Names of snapshots. Adding a name creates a snapshot, and removing the name deletes the snapshot."""
     backups: NotRequired[BackupScheduleSpec]
     """Schedule of backups; default: no backups."""
     restore_from: NotRequired[str]
@@ -534,7 +534,7 @@ class KueueArgs(TypedDict):
     system_pool: NotRequired[SystemPoolSpec]
     """Node pool for controllers and for GKE's own pods."""
     cpu_pools: NotRequired[dict[str, CpuPoolSpec]]
-    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, they do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
+    """Node pools for teams' pods without TPUs or GPUs, keyed by name. If there is one, these pods do not run on the system pool. Example: {'general': {'machine_type': 'n2-standard-16', 'max_nodes': 4}}."""
     pathways: NotRequired[PathwaysPoolSpec]
     """Node pool for heads of Pathways jobs, whose workers are TPU slices; default: none."""
     node_pools: NotRequired[dict[str, NodePoolSpec]]
@@ -601,7 +601,7 @@ class TeamPlace(TypedDict):
     project: str
     """Id of a Google Cloud project. Example: example-train-dev."""
     environment: str
-    """Name of the environment, with which names in Google Cloud begin. Example: dev."""
+    """Name of the environment; names in Google Cloud begin with it. Example: dev."""
     team: str
     """Team that the resources are for. Example: vision."""
     labels: NotRequired[dict[str, str]]
@@ -754,7 +754,7 @@ class Notebooks(TypedDict):
     buckets: NotRequired[bool]
     """Gives all notebooks a service account that can read the buckets of data sets for all teams. Default: false."""
     idle_minutes: NotRequired[int]
-    """Minutes without a browser or output of a kernel after which a notebook ends. Default: 60."""
+    """Minutes after which a notebook without a browser and without kernel output ends. Default: 60."""
     image: NotRequired[str]
     """Notebook image with its tag; default: the image in the catalogue. Example: us-docker.pkg.dev/example-train/images/notebook:2026-11."""
     home_gib: NotRequired[int]
