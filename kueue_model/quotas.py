@@ -260,7 +260,7 @@ def amount(resource: str, quantity: object) -> int:
 
 
 def units(resource: str) -> int:
-    """Return how many of the integers that Kueue counts make one displayed unit of a resource."""
+    """Return the number by which Kueue's integer amounts of a resource are divided for display."""
     return 1000 if resource == "cpu" else 1
 
 

@@ -100,7 +100,7 @@ TEAM_UNKNOWN = declare(
 
 
 def unknown_teams(workspace: Workspace) -> Iterator[Draft]:
-    """Find unknown teams in data sets, Filestore instances and buckets of other teams.
+    """Find data sets, Filestore instances and buckets that name a team without a stack file.
 
     If a file of the repository is rejected or unreadable, nothing is reported, since it may define the team.
     """

@@ -4,8 +4,8 @@ An exemption names a rule, a stack, and either a ``path`` or a ``resource``. The
 includes everything below it. A resource is given by its logical name, or as ``<type> <name>``. ``*`` matches any
 string. An exemption is valid until the end of the day ``expires``.
 
-An acknowledgement permits one decision in a change to cause losses. It names the field and its new value, or, if the
-decision is not made in a field, the resource and its inputs. It lists what may be taken from its own stack and from
+An acknowledgement permits the losses that one decision in a change causes. It names the field and its new value, or, if
+the decision is not made in a field, the resource and its inputs. It lists what may be taken from its own stack and from
 other stacks. It may be in the file before and after the change, until its expiry date.
 
 A file that cannot be read or is rejected exempts nothing, and a check reports this instead of a verdict.

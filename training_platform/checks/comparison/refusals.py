@@ -248,7 +248,7 @@ def _without_version(resource_type: str) -> str:
 
 FILESTORE_RANGE_KEPT = declare(
     "filestore-range-kept",
-    "Find a changed address range of a Filestore instance, which keeps its original range.",
+    "Find a change of a Filestore instance's address range: the instance would keep its original range.",
     ruleset="changes",
 )
 

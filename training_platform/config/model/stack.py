@@ -59,7 +59,7 @@ class Stack:
 
     @property
     def home_said(self) -> object:
-        """The environment that a team's file names, even if the model rejects the file. None for other stacks."""
+        """The environment that a team states in its file, even if the model rejects the file. None for other stacks."""
         section = self.config.get(f"{PROJECT}:team")
         return section.get("environment") if isinstance(section, dict) else None
 

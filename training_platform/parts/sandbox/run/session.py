@@ -280,7 +280,7 @@ class Session:
         return notes
 
     def _cleared(self, name: str, engine: Engine, operations: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Delete the resources that failed creations left half-created, so that they are created again."""
+        """Delete half-created resources, which failed creations left behind, so that they are created again."""
         broken = find_half_created(self.folder.resources(name), operations, self._held(name, ()))
         for resource in broken:
             remove(self.servers.cloud, resource.id)
