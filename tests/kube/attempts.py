@@ -393,7 +393,7 @@ KEEPING = [
     *(
         pod(
             f"end a pod a year after eviction{way}",
-            "ends within 900",
+            "end within 900",
             PLACES,
             labels=labels,
             terminationGracePeriodSeconds=YEAR,
@@ -414,7 +414,7 @@ OUTRANKING = [
     *(
         pod(
             f"preempt pods of the system{way}",
-            "no priority above 1000",
+            "not have a priority above 1000",
             PLACES,
             labels=labels,
             priorityClassName="system-cluster-critical",

@@ -264,7 +264,7 @@ def test_a_pods_priority_is_at_most_the_environments_highest(server: Server, val
         time.sleep(0.1)
 
     assert (refusal == "") is let_in
-    assert let_in or "no priority above 1000" in refusal
+    assert let_in or "not have a priority above 1000" in refusal
     server.delete("PriorityClass", priority_class)
 
 
