@@ -240,10 +240,10 @@ WORKER = "spec.workerGroupSpecs.0"
 HEAD = "spec.headGroupSpec"
 ATTEMPTS: Mapping[str, tuple[str, Json, str]] = {
     "the head may change pods": (
-        RAYCLUSTERS, with_field(ray_cluster(), "spec.enableInTreeAutoscaling", True), "does not scale",
+        RAYCLUSTERS, with_field(ray_cluster(), "spec.enableInTreeAutoscaling", True), "cannot scale its cluster",
     ),
     "a job's head may change pods": (
-        RAYJOBS, with_field(ray_job(), "spec.rayClusterSpec.enableInTreeAutoscaling", True), "does not scale",
+        RAYJOBS, with_field(ray_job(), "spec.rayClusterSpec.enableInTreeAutoscaling", True), "cannot scale its cluster",
     ),
     "the dashboard stands on the internet": (
         RAYCLUSTERS, with_field(ray_cluster(), f"{HEAD}.enableIngress", True), "cannot have an Ingress",
