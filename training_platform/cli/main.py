@@ -39,6 +39,11 @@ _PARTS = part_commands()
 class App(Commands):
     """A group that lists the core commands, followed by the commands of parts (optional extensions)."""
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 # as click calls it
+        """Write the commands in two groups."""
+        self.format_section(formatter, "Commands", _CORE)
+        self.format_section(formatter, "Commands of parts", _PARTS)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
