@@ -30,11 +30,14 @@ NEEDS: Final = {*NOT_TYPED, ENGINE}
 LANGUAGES: Final = {"sh", "console", "yaml", "python", "typescript", "mermaid", "text"}
 
 
+GENERATED: Final = frozenset(reference())
+
+
 PAGES: Final = {
     str(path.relative_to(ROOT)): path
     for folder in (ROOT, ROOT / "docs", FOLDER, ROOT / "docs" / "development")
     for path in sorted(folder.glob("*.md"))
-    if path.name not in {"CHANGELOG.md", *reference()}
+    if path.name not in {"CHANGELOG.md", *GENERATED}
     and path.suffixes != [".ja", ".md"]  # a translation has the same blocks
 }
 
