@@ -36,7 +36,7 @@ from training_platform.parts.jobs.job_model import PythonSource
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 from training_platform.parts.jobs.runs.submission import listing
-from training_platform.parts.jobs.source_archive import archive_uri
+from training_platform.parts.jobs.source_archive import archive_uri, source_archive
 from training_platform.parts.jobs.source_archive import packed as packed_source
 from training_platform.resources.launcher import PLAN_VARIABLE, launcher
 
@@ -455,6 +455,12 @@ def folder_read(root: Path, fields: str) -> tuple[ResolvedJob | None, list[Findi
     return parse_job(parse_source(text, "jobs/vision/train.yaml"), read_workspace(root))
 
 
+def uri_of_folder(root: Path) -> str | None:
+    """Return where the source of a job goes, as a command that starts now packs it."""
+    job = folder_job(root, "command: [a]")
+    return archive_uri(job) if job else None
+
+
 def packed(root: Path) -> list[str]:
     archive = packed_source(PythonSource(folder="src"), root).content
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
@@ -475,14 +481,27 @@ def test_what_git_ignores_and_what_is_hidden_stays_behind(new_lab: Lab) -> None:
 def test_a_folder_is_named_by_its_content(new_lab: Lab) -> None:
     root = new_lab()
     write_tree(root)
-    job = folder_job(root, "command: [a]")
-    assert job is not None
-    before = archive_uri(job)
+    before = uri_of_folder(root)
 
     (root / "src" / "data.bin").write_bytes(b"2")
-    assert archive_uri(job) == before
+    assert uri_of_folder(root) == before
     (root / "src" / "train.py").write_text("other\n")
-    assert archive_uri(job) != before
+    assert uri_of_folder(root) != before
+
+
+def test_a_source_that_changes_after_the_job_is_rendered_is_uploaded_as_it_was(new_lab: Lab) -> None:
+    root = new_lab()
+    write_tree(root)
+    job = folder_job(root, "command: [a]")
+    assert job is not None
+    rendered = archive_uri(job)
+
+    (root / "src" / "train.py").write_text("other\n")
+    archive = source_archive(job)
+
+    assert archive is not None
+    assert rendered is not None
+    assert rendered.endswith(archive.path)
 
 
 def leads_out(src: Path) -> None:

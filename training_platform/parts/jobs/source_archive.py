@@ -47,17 +47,20 @@ def source_bucket(job: ResolvedJob) -> str | None:
 def source_archive(job: ResolvedJob) -> SourceArchive | None:
     """Return the archive of a job's source, or None for a job without source or bucket.
 
-    Raises OSError if the source cannot be read.
+    A workspace packs a source once, so that what is uploaded is what the job's bodies name, even if a file changes in
+    between. Raises OSError if the source cannot be read.
     """
-    if job.spec.source is None or source_bucket(job) is None:
+    source = job.spec.source
+    if source is None or source_bucket(job) is None:
         return None
-    return packed(job.spec.source, job.workspace.root)
+    root = job.workspace.root
+    return job.workspace.once(("source archive", source), lambda: packed(source, root))
 
 
-def archive_uri(job: ResolvedJob, archive: SourceArchive | None = None) -> str | None:
-    """Return ``gs://<bucket>/<path>`` of a job's archive, or None if it has none. Builds ``archive`` if it is None."""
+def archive_uri(job: ResolvedJob) -> str | None:
+    """Return ``gs://<bucket>/<path>`` of a job's archive, or None if it has none. Raises OSError."""
     bucket = source_bucket(job)
-    archive = archive or source_archive(job)
+    archive = source_archive(job)
     if bucket is None or archive is None:
         return None
     return f"gs://{bucket_id(job.scope, bucket)}/{archive.path}"

@@ -347,7 +347,7 @@ def delivered(prepared: Prepared, endpoint: Endpoint, outputs: Outputs = lambda:
     """
     addresses = cache(lambda: _exported(outputs()))
     archive = source_archive(prepared.job) if prepared.job else None
-    if prepared.job and archive and (uri := archive_uri(prepared.job, archive)):
+    if prepared.job and archive and (uri := archive_uri(prepared.job)):
         CloudStorage(endpoint("storage")).put(uri, archive.content)
 
     def look_up(thing: Deployed) -> str:
