@@ -2,38 +2,48 @@
 
 ``python -m tests.planted_faults training_platform/quota --tests tests/training_platform/quota --count 30 --seed 7``
 
-A fault changes one comparison, number, ``and`` or ``or``, arithmetic sign or ``not``. Each is planted in a copy of the
-checkout, alone, and the tests run until the first failure, those first whose text names the faulty module. A run that
-fails to collect, or hangs for ten minutes, is a fault caught. What is missed is printed with its line: a test is
+A fault changes one comparison, number, ``and`` or ``or``, arithmetic sign or ``not``. The tests are collected once. For
+each fault, a forked process gives the faulty function its new code and runs the tests until the first failure, those
+first whose file is named after the module. Code that runs when a module is imported is changed in a copy of the
+checkout instead, where the tests are collected anew. A run that fails to collect, or hangs for ten minutes, is a fault
+caught. Before the first fault the tests must pass without one. What is missed is printed with its line: a test is
 missing, or the fault changes nothing that anybody sees.
 
-``--coverage FILE`` makes many faults affordable: of the tests that ran the faulty line, by a data file of
-``pytest --cov training_platform --cov-context test --cov-report=``, some go first, and ``--tests`` follows only where
-those pass.
+``--coverage FILE`` makes hundreds of faults affordable: tests that ran the faulty line go first, by a data file of
+``pytest --cov training_platform --cov-context test --cov-report=``.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import itertools
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Final, NamedTuple
 
 try:
+    import pytest
     from coverage import CoverageData
 except ModuleNotFoundError:
     sys.exit("tests.planted_faults needs the packages of the tests: run `make setup` first.")
 
 ROOT: Final = Path(__file__).parent.parent
-TIMEOUT: Final = 600  # seconds for a run of tests
-NEAREST: Final = 60  # tests that run a fault's line, tried before all others
+TIMEOUT: Final = 600.0  # seconds for the tests of a fault
+LEFT_OUT: Final = ("cacheprovider", "xdist", "terminal", "unraisableexception", "threadexception")
+"""Plugins of pytest that write files or output, or fail a forked process for what its parent has open."""
+NOT_PLANTED: Final = 3  # exit code of a process whose functions could not be changed
+_RUNS_IN_A_FUNCTION: Final = 1  # a flag of code objects: neither a module's nor a class's
 SWAPS: Final[dict[type[ast.AST], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),
@@ -142,43 +152,133 @@ def faults(file: Path) -> list[Fault]:
     return sites.faults
 
 
-def tests_in_order(tests: list[str], file: Path, copy: Path) -> list[str]:
-    """Return the test files, those first that name the module of a fault."""
-    names_module: dict[str, bool] = {}
-    for test in tests:
-        path = copy / test
-        test_files = sorted(path.rglob("test_*.py")) or [path]
-        for test_file in test_files:
-            names_module[str(test_file.relative_to(copy))] = file.stem in test_file.read_text(encoding="utf-8")
-    return sorted(names_module, key=lambda name: not names_module[name])
+def nested(code: CodeType) -> Iterator[CodeType]:
+    """Yield code and the code of all functions and classes within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from nested(constant)
 
 
-def tests_of_line(fault: Fault, coverage_file: Path) -> list[str]:
-    """Return IDs of at most ``NEAREST`` tests that ran the faulty line, one of each file before a second of any.
-
-    A line that runs only when its module is imported has no test: those that ran any line of the module are returned.
-    """
-    data = CoverageData(str(coverage_file))
-    data.read()
-    contexts_by_line = data.contexts_by_lineno(str(fault.file))
-    contexts = [context for context in contexts_by_line.get(fault.line, []) if context]
-    if not contexts:
-        contexts = list({context for line in contexts_by_line.values() for context in line if context})
-    tests_by_file: dict[str, list[str]] = {}
-    for context in sorted(contexts):
-        test_id = context.rpartition("|")[0]
-        tests_by_file.setdefault(test_id.partition("::")[0], []).append(test_id)
-    rounds = itertools.zip_longest(*tests_by_file.values())
-    in_turn = [test_id for one_round in rounds for test_id in one_round if test_id is not None]
-    return list(dict.fromkeys(in_turn))[:NEAREST]
+def own(code: CodeType) -> tuple[object, ...]:
+    """Return what the code does itself, without the functions and classes within it."""
+    constants = [repr(constant) for constant in code.co_consts if not isinstance(constant, CodeType)]
+    return code.co_qualname, code.co_code, code.co_names, constants
 
 
-def fails(tests: list[str], copy: Path) -> bool:
-    """Whether a test fails in a copy of the checkout, or hangs."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+def changed_function(fault: Fault) -> tuple[CodeType, CodeType] | None:
+    """Return a faulty function's code without and with the fault, or None for code that runs at import."""
+    source = fault.file.read_text(encoding="utf-8")
+    versions = (source, fault.planted(source))
+    before, after = (list(nested(compile(text, str(fault.file), "exec", dont_inherit=True))) for text in versions)
+    pairs = [pair for pair in zip(before, after, strict=True) if own(pair[0]) != own(pair[1])]
+    if len(pairs) != 1 or not pairs[0][0].co_flags & _RUNS_IN_A_FUNCTION:
+        return None
+    return pairs[0]
+
+
+def replaced(code: CodeType, old: CodeType, new: CodeType) -> CodeType:
+    """Return code with one function in it replaced."""
+    if (code.co_firstlineno, *own(code)) == (old.co_firstlineno, *own(old)):
+        return new
+    constants = [replaced(item, old, new) if isinstance(item, CodeType) else item for item in code.co_consts]
+    return code.replace(co_consts=tuple(constants))
+
+
+def plant(fault: Fault) -> bool:
+    """Give the functions of this process a fault. Whether it could be done: their module has been imported."""
+    pair = changed_function(fault)
+    functions = [
+        found
+        for found in gc.get_objects()
+        if isinstance(found, FunctionType) and found.__code__.co_filename == str(fault.file)
+    ]
+    if pair is None or not functions:
+        return False
+    for function in functions:
+        function.__code__ = replaced(function.__code__, *pair)
+    return True
+
+
+class Planter:
+    """A plugin of pytest that runs collected tests once for each fault, in a forked process, in place of one run."""
+
+    def __init__(self, faults: Sequence[Fault], tests_of_lines: Mapping[Fault, set[str]]) -> None:
+        self.caught: dict[Fault, bool] = {}
+        self._faults = faults
+        self._tests_of_lines = tests_of_lines
+        self._failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure."""
+        self._failed = self._failed or report.failed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Judge every fault that can be planted in a function. True says that the loop was run."""
+        gc.unfreeze()  # tests/conftest.py hides what was imported from gc.get_objects
+        if self._exit_code(session, None) != 0:
+            sys.exit("The tests fail without a fault.")
+        for fault in self._faults:
+            if changed_function(fault) is not None:
+                code = self._exit_code(session, fault)
+                if code != NOT_PLANTED:
+                    self.caught[fault] = code != 0
+        return True
+
+    def _exit_code(self, session: pytest.Session, fault: Fault | None) -> int:
+        """Fork a process that runs the tests, with a fault if one is given, and return its exit code."""
+        process = os.fork()
+        if process == 0:
+            os._exit(self._run(session, fault))
+        return ended(process)
+
+    def _run(self, session: pytest.Session, fault: Fault | None) -> int:
+        """Run the tests until the first failure, and return 0 if there is none."""
+        if fault and not plant(fault):
+            return NOT_PLANTED
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, sys.stdout.fileno())
+        os.dup2(silence, sys.stderr.fileno())
+        items = session.items
+        if fault:
+            tests_of_line = self._tests_of_lines.get(fault, set())
+            items = sorted(items, key=lambda item: distance(item.nodeid, fault, tests_of_line))
+        for item, following in itertools.zip_longest(items, items[1:]):
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failed:
+                return 1
+        return 0
+
+
+def distance(test_id: str, fault: Fault, tests_of_line: set[str]) -> tuple[bool, bool]:
+    """Return a key by which tests that ran the faulty line come first, and those named after its module."""
+    return test_id not in tests_of_line, fault.file.stem not in test_id.partition("::")[0]
+
+
+def ended(process: int) -> int:
+    """Wait for a process, and return its exit code, or -1 if it hangs and is killed."""
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        finished, status = os.waitpid(process, os.WNOHANG)
+        if finished:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return -1
+
+
+def caught_in_a_copy(fault: Fault, tests: list[str], copy: Path) -> bool:
+    """Whether a test fails, or none can be collected, with the fault in a copy of the checkout."""
+    target = copy / fault.file.relative_to(ROOT)
+    source = target.read_text(encoding="utf-8")
+    target.write_text(fault.planted(source), encoding="utf-8")
+    files = [file for test in tests for file in sorted((copy / test).rglob("test_*.py")) or [copy / test]]
+    files.sort(key=lambda file: fault.file.stem not in file.stem)
     try:
         run = subprocess.run(
-            command,
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, files)],
             cwd=copy,
             env={**os.environ, "PYTHONPATH": str(copy)},
             capture_output=True,
@@ -187,49 +287,51 @@ def fails(tests: list[str], copy: Path) -> bool:
         )
     except subprocess.TimeoutExpired:
         return True
+    finally:
+        target.write_text(source, encoding="utf-8")
     return run.returncode != 0
 
 
-def is_caught(fault: Fault, tests: list[str], copy: Path, coverage_file: Path | None) -> bool:
-    """Whether a test fails with the fault planted in a copy of the checkout."""
-    target = copy / fault.file.relative_to(ROOT)
-    source = target.read_text(encoding="utf-8")
-    target.write_text(fault.planted(source), encoding="utf-8")
-    try:
-        nearest = tests_of_line(fault, coverage_file) if coverage_file else []
-        if nearest and fails(nearest, copy):
-            return True
-        return bool(tests) and fails(tests_in_order(tests, target, copy), copy)
-    finally:
-        target.write_text(source, encoding="utf-8")
+def tests_of_lines(chosen: Sequence[Fault], coverage_file: Path) -> dict[Fault, set[str]]:
+    """Return the IDs of the tests that ran the line of each fault."""
+    data = CoverageData(str(coverage_file))
+    data.read()
+    contexts = {file: data.contexts_by_lineno(str(file)) for file in {fault.file for fault in chosen}}
+    return {
+        fault: {context.rpartition("|")[0] for context in contexts[fault.file].get(fault.line, [])} for fault in chosen
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
     parser.add_argument("rooms", nargs="+", help="folders or files in which to plant faults")
-    parser.add_argument("--tests", nargs="+", default=[], help="folders or files of tests to run")
+    parser.add_argument("--tests", nargs="+", required=True, help="folders or files of tests to run")
     parser.add_argument("--count", type=int, default=30, help="how many faults to plant")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--coverage", type=Path, metavar="FILE", help="data file that says which tests run a line")
     arguments = parser.parse_args()
-    if not arguments.tests and arguments.coverage is None:
-        parser.error("--tests or --coverage is missing")
 
     files = [file for room in arguments.rooms for file in sorted((ROOT / room).rglob("*.py")) or [ROOT / room]]
     candidates = [fault for file in files for fault in faults(file)]
     chosen = random.Random(arguments.seed).sample(candidates, min(arguments.count, len(candidates)))
-    caught = 0
+    planter = Planter(chosen, tests_of_lines(chosen, arguments.coverage) if arguments.coverage else {})
+    os.chdir(ROOT)
+    plugins = [word for name in LEFT_OUT for word in ("-p", f"no:{name}")]
+    pytest.main(["-s", *plugins, *arguments.tests], plugins=[planter])
+
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "checkout"
         ignored = shutil.ignore_patterns(".git", ".venv*", ".mypy_cache", ".ruff_cache", ".hypothesis", "build")
         shutil.copytree(ROOT, copy, ignore=ignored)
         for fault in chosen:
-            is_red = is_caught(fault, arguments.tests, copy, arguments.coverage)
-            caught += is_red
+            if fault not in planter.caught:
+                planter.caught[fault] = caught_in_a_copy(fault, arguments.tests, copy)
             old = fault.file.read_text(encoding="utf-8")[fault.start : fault.end]
             where = f"{fault.file.relative_to(ROOT)}:{fault.line}"
-            sys.stdout.write(f"{'caught' if is_red else 'MISSED'} {where}: {old} -> {fault.new or '(nothing)'}\n")
+            verdict = "caught" if planter.caught[fault] else "MISSED"
+            sys.stdout.write(f"{verdict} {where}: {old} -> {fault.new or '(nothing)'}\n")
             sys.stdout.flush()
+    caught = sum(planter.caught.values())
     sys.stdout.write(f"{caught} of {len(chosen)} caught, seed {arguments.seed}, {len(candidates)} possible faults\n")
     return 0
 
