@@ -72,6 +72,7 @@ def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:
 
 
 def test_prices_of_half_of_the_vms_are_a_sum_and_of_less_are_none() -> None:
+    assert Cost().vms == 0
     assert Cost(vms=2, vms_without=1).sums_up
     assert not Cost(vms=3, vms_without=2).sums_up
 

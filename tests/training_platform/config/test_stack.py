@@ -76,6 +76,22 @@ def test_a_tpu_pool_needs_a_topology() -> None:
     assert finding.nearest == "topology: 2x2x1"
 
 
+def test_what_the_owner_of_an_existing_cluster_decides_is_no_field_of_it() -> None:
+    text = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    network: {name: vpc}
+    clusters:
+      main: {location: us-central1, existing: theirs, software: {kueue: existing, jobset: existing}}
+"""
+
+    assert not parse_stack("lab", parse_source(text, "stacks/Pulumi.lab.yaml")).findings
+    (finding,) = edited("existing: theirs,", "existing: theirs, version: 1.35.1-gke.1000000,", text).findings
+    assert (finding.path, finding.nearest) == ("clusters.main.version", "leave it out")
+    assert "the owner of theirs decides this" in finding.message
+
+
 def test_a_reservation_without_the_capacity_is_found() -> None:
     line = "            reservation: {name: h100"
     (finding,) = edited(f"            capacity: reservation\n{line}", line).findings
