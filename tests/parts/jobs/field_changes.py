@@ -32,6 +32,7 @@ MORE_POOLS = (
 )
 MORE_SHARES = ("h100-queued-provisioning: {nominal_quota: 8}", "h100-mega: {nominal_quota: 32}")
 H100 = "vertex: {region: us-central1, machine_type: a3-highgpu-8g, capacity: flex-start, boot_disk: {type: pd-ssd}}"
+ON_DEMAND = H100.replace("capacity: flex-start, ", "")
 T4 = "vertex: {region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 1}"
 V5E = "vertex: {region: us-west4, machine_type: ct5lp-hightpu-4t, topology: 4x8}"
 MOUNT_OF = "mounts: [{name: data, source: {bucket: checkpoints}}]\n" + GPU
@@ -95,8 +96,8 @@ VERTEX = {
     "topology": (V5E, "4x8", "4x4"),
     "replicas": (H100, "boot", "replicas: 2, boot"),
     "chief": (H100, "boot", "chief: {machine_type: n1-standard-16}, boot"),
-    "reducers": (H100, "boot", "reducers: {replicas: 2}, boot"),
-    "evaluator": (H100, "boot", "evaluator: {machine_type: n1-standard-16}, boot"),
+    "reducers": (ON_DEMAND, "boot", "reducers: {replicas: 2}, boot"),
+    "evaluator": (ON_DEMAND, "boot", "evaluator: {machine_type: n1-standard-16}, boot"),
     "capacity": (H100, "flex-start", "spot"),
     "reservation": (H100, "boot", f"reservation: {PROJECT}/zones/us-central1-a/reservations/held, boot"),
     "timeout_hours": (H100, "boot", "timeout_hours: 2, boot"),
@@ -162,7 +163,7 @@ OTHER = {
     "accelerator": (CHIEF, ", accelerator: t4, accelerator_count: 1", ""),
     "accelerator_count": (CHIEF, "accelerator_count: 1", "accelerator_count: 2"),
 }
-SERVED = H100.replace("boot", "reducers: {replicas: 2}, boot")
+SERVED = ON_DEMAND.replace("boot", "reducers: {replicas: 2}, boot")
 REDUCERS = {
     "replicas": (SERVED, "replicas: 2", "replicas: 3"),
     "machine_type": (SERVED, "replicas: 2", "replicas: 2, machine_type: n1-highcpu-32"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,29 +9,25 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.parts.jobs.lab import Judge, Lab, Read
-from tests.support.lab import ENVIRONMENT, TODAY
+from tests.support.lab import ENVIRONMENT
 from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 from training_platform.cli.stacks import schema_files
 from training_platform.config.reading.clock import today
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError, parse_source
-from training_platform.config.workspace import Workspace, read_workspace
+from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.first_file import on_vertex, vertex_machines, vertex_regions
-from training_platform.parts.jobs.gke.jobset import jobset
-from training_platform.parts.jobs.job_checks import job_files, judge, targets
 from training_platform.parts.jobs.job_file import job_file
 from training_platform.parts.jobs.job_model import Target
-from training_platform.parts.jobs.naming import point_runs
-from training_platform.parts.jobs.render import json_text, render_job, yaml_text
-from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
+from training_platform.parts.jobs.render import render_job, yaml_text
+from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.schema import SCHEMA_FILE, job_schema
-from training_platform.parts.jobs.vertex.custom_job import vertex_body
 from training_platform.parts.jobs.vertex.rules import vertex_findings
 
 JOB = """\
@@ -258,74 +253,6 @@ def test_a_file_of_another_repository_is_no_job(tmp_path: Path) -> None:
         job_file(tmp_path / "b" / "jobs" / "vision" / "a.yaml", tmp_path / "a")
 
 
-pieces = st.sampled_from(
-    [*":-{}[]\"'#&*!|>%@,\n\t ~", "null", "0x1", "1e9", "9" * 20, ".inf", "<<: *a", "é", "\\ud800"]
-)
-damage = st.lists(
-    st.tuples(st.integers(0, len(JOB)), st.integers(0, 12), st.lists(pieces, max_size=3).map("".join)),
-    min_size=1,
-    max_size=3,
-)
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
-paths = st.sampled_from(
-    [(), ("environment",), ("image",), ("command",), ("args",), ("env",), ("output",), ("gke",), ("vertex",)]
-    + [(key,) for key in ("source", "secrets", "cpu", "mounts", "retries", "sweep", "tensorboard", "notify")]
-    + [("sweep", "parameters"), ("source", "file"), ("vertex", "pipeline"), ("gke", "grace_seconds")]
-    + [("gke", key) for key in ("cluster", "flavor", "slices", "nodes", "priority", "grace_seconds", "host_network")]
-    + [("vertex", key) for key in ("region", "machine_type", "topology", "replicas", "capacity", "timeout_hours")]
-    + [("vertex", key) for key in ("max_wait", "persistent_resource", "boot_disk")]
-    + [("vertex", "boot_disk", key) for key in ("type", "size_gb")]
-)
-several = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@several
-@given(damage)
-def test_no_damaged_file_makes_a_traceback(lab: Workspace, edits: list[tuple[int, int, str]]) -> None:
-    text = JOB
-    for start, length, inserted in edits:
-        text = text[:start] + inserted + text[start + length :]
-    try:
-        source = parse_source(text, "jobs/vision/train.yaml")
-    except UnreadableError:
-        return
-    survives(*parse_job(source, lab))
-
-
-@several
-@given(paths, values)
-def test_no_value_anywhere_makes_a_traceback(lab: Workspace, path: tuple[str, ...], value: object) -> None:
-    source = parse_source(JOB, "jobs/vision/train.yaml")
-    here = source.value
-    for key in path[:-1]:
-        here = here.setdefault(key, {})
-    if path:
-        here[path[-1]] = value
-    else:
-        source.value = value
-    survives(*parse_job(source, lab))
-
-
-def survives(job: ResolvedJob | None, findings: list[Finding]) -> None:
-    """Check that a text either has findings in its file, or is a job that can be checked and rendered."""
-    assert (job is None) == bool(findings)
-    if job is not None:
-        for target in targets(job):
-            verdict = judge(job, target, TODAY)
-            findings += verdict.findings
-            if not verdict.failed:
-                assert (
-                    [yaml_text(jobset(run)) for run in point_runs(job, "run")]
-                    if target == "gke"
-                    else json_text(vertex_body(job).body)
-                )
-    assert all(finding.file and finding.position and str(finding) for finding in findings)
-
-
 PRETRAIN = ORGANISATION / "jobs" / "nlp" / "pretrain.yaml"
 FINETUNE = ORGANISATION / "jobs" / "vision" / "finetune.yaml"
 
@@ -334,26 +261,12 @@ def accepts(job: object) -> bool:
     return bool(Draft202012Validator(job_schema()).is_valid(job))
 
 
-def test_the_shown_jobs_are_all_tested_here() -> None:
-    assert job_files(ORGANISATION) == [PRETRAIN, FINETUNE]
-
-
 @pytest.mark.parametrize(("path", "target"), [(PRETRAIN, "gke"), (PRETRAIN, "vertex"), (FINETUNE, "gke")])
 def test_the_shown_jobs_render_without_a_finding(path: Path, target: Target) -> None:
     rendered = render_job(path, ORGANISATION, target, today(ORGANISATION))
 
     assert [str(finding) for finding in rendered.findings] == []
     assert ("jobSpec" in rendered.text) is (target == "vertex")
-
-
-@pytest.mark.parametrize("path", [PRETRAIN, FINETUNE], ids=lambda path: path.stem)
-def test_the_schema_takes_every_shown_job_and_is_named_in_its_first_line(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-
-    assert accepts(yaml.safe_load(text))
-    first = text.splitlines()[0]
-    assert first.startswith("# yaml-language-server: $schema=")
-    assert (path.parent / first.partition("=")[2]).resolve() == ROOT / SCHEMA_FILE
 
 
 @pytest.mark.parametrize(
@@ -415,14 +328,6 @@ def test_a_string_that_some_reader_takes_for_another_type_is_quoted(text: str) -
     assert yaml_text({"value": text}) == f'value: "{text}"\n'
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["training", "registry.example.com/train:1", "gs://bucket/job", "us-central1", "JOB_INDEX", "google.com/tpu"],
-)
-def test_a_plain_string_stays_unquoted(text: str) -> None:
-    assert yaml_text({"value": text}) == f"value: {text}\n"
-
-
 @given(values)
 def test_every_value_is_read_back_by_a_reader_of_yaml(value: Any) -> None:
     assert yaml.safe_load(yaml_text(value)) == value
@@ -436,25 +341,10 @@ def test_no_string_is_read_in_two_ways(value: dict[str, Any]) -> None:
     assert source.findings == []
 
 
-def test_a_key_that_merges_is_no_key_of_ours_at_any_depth() -> None:
-    source = parse_source(yaml_text({"a": {"<<": "x"}}), "job.yaml")
-
-    assert [finding.path for finding in source.findings] == ["a.<<"]
-
-
 def test_the_order_of_keys_is_kept_and_nothing_is_an_alias() -> None:
     shared = {"b": "x"}
 
     assert yaml_text({"z": shared, "a": shared}) == "z:\n  b: x\na:\n  b: x\n"
-
-
-def test_a_long_string_stays_on_its_line() -> None:
-    assert yaml_text({"a": "--flag=" + "word " * 60}).count("\n") == 1
-
-
-def test_json_ends_its_line_and_keeps_the_order_of_keys() -> None:
-    assert json_text({"z": ["a"], "a": "é"}) == '{\n  "z": [\n    "a"\n  ],\n  "a": "\\u00e9"\n}\n'
-    assert json.loads(json_text({"a": "é"})) == {"a": "é"}
 
 
 IMAGE = ("--image", "us-docker.pkg.dev/example-lab/images/train:1")
