@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 
 from tests.parts.jobs.lab import Lab
-from tests.parts.jobs.runs.gke_cluster import TEAM, Cluster, Command, until
+from tests.parts.jobs.runs.gke_cluster import TEAM
 from tests.support.lab import TODAY
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import check_job, needs_of_jobs, notes_of_file
@@ -164,35 +160,3 @@ def test_runs_are_looked_for_in_every_region_of_the_file(new_lab: Lab) -> None:
     ]
     regions = [place.key for place in places(root, workspace) if place.target == "vertex"]
     assert regions == ["us-central1", "europe-west4"]
-
-
-@pytest.mark.kube
-@pytest.mark.timeout(300)
-def test_a_run_starts_at_its_second_place_where_the_first_has_no_room(
-    root: Path, submit: Callable[..., str], job: Command, cluster: Cluster
-) -> None:
-    holder = submit("--nodes", "4")  # all that the team has of h100
-    until(lambda: cluster.pods(holder), lambda pods: len(pods) == 4)
-    flavor = read_workspace(root).flavors("lab", "gpus")["a100-40"]
-    cluster.post("/api/v1/nodes", {"metadata": {"name": "a100", "labels": flavor.node_labels}})
-    room = {flavor.accelerator.resource: "1", "cpu": "12", "memory": "80Gi", "ephemeral-storage": "90Gi", "pods": "64"}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    status = {"capacity": room, "allocatable": room, "conditions": [ready]}
-    cluster.patch("/api/v1/nodes/a100/status", {"status": status})
-    cluster.patch("/api/v1/nodes/a100", {"spec": {"taints": []}})
-
-    def there() -> list[dict[str, Any]]:
-        pods = cluster.items(f"/api/v1/namespaces/{TEAM}/pods")
-        return [pod for pod in pods if pod["spec"].get("nodeName") == "a100"]
-
-    kubelet = Thread(target=lambda: cluster.says(until(there, bool)[0], "Running"), daemon=True)
-    kubelet.start()
-    result = job("submit", str(write(root, PLACES)), "--wherever", "0.4", "--format", "json")
-    kubelet.join()
-
-    assert result.exit_code == 0, result.output
-    run = json.loads(result.stdout)["run"]
-    assert "# gke gpus h100: not started in 0.4 minutes. " in result.stderr
-    assert "waits for quota in queue vision" in result.stderr, result.stderr
-    (pod,) = there()
-    assert pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] == run
