@@ -17,15 +17,8 @@ PARAMETERS = "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
 ALERTS = {"emails": ["ml-platform@example.com"]}
 T4 = {"machine_type": "n1-standard-16", "accelerator": "t4", "accelerator_count": 2, "zone": "us-central1-a"}
 A100 = {"machine_type": "a2-highgpu-8g", "zone": "us-central1-a", "max_nodes": 3}
+RDMA = {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
 H100 = {"machine_type": "a3-highgpu-8g", "zone": "us-central1-a", "max_nodes": 3}
-V5E = {"machine_type": "ct5lp-hightpu-4t", "zone": "us-central1-a", "topology": "4x8"}
-IRONWOOD = {
-    "machine_type": "tpu7x-standard-4t",
-    "zone": "us-central1-c",
-    "topology": "4x4x4",
-    "capacity": "reservation",
-    "reservation": "seven",
-}
 
 
 def stack_of(pool: dict[str, Any], **fields: Any) -> Stack:
@@ -60,30 +53,6 @@ def kernel(sysctls: dict[str, str], **settings: Any) -> dict[str, Any]:
 CONFIDENTIAL = {
     "provider_inputs": {"node_config": {"confidential_nodes": {"enabled": True, "confidential_instance_type": "TDX"}}}
 }
-NATURES: dict[str, dict[str, Any]] = {
-    "T4": {**T4, "max_nodes": 5},
-    "T4 by flex-start": {
-        "machine_type": "n1-highmem-8", "accelerator": "t4", "zone": "us-central1-a", "capacity": "flex-start",
-    },
-    "GPUDirect-TCPX": H100,
-    "GPUDirect-TCPXO": {**H100, "machine_type": "a3-megagpu-8g"},
-    "RDMA": {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4},
-    "without GPUDirect": {**H100, "gpu_direct": False},
-    "compact": {**A100, "compact": True},
-    "partitioned": {**A100, "partition": "1g.5gb"},
-    "shared": {**A100, "sharing": {"strategy": "mps", "max_clients": 4}},
-    "latest driver": {**A100, "driver": "latest"},
-    "block SSD": {**A100, "local_ssd": {"count": 8, "use": "block"}},
-    "preloaded": {**A100, "preload_images": ["projects/example/global/images/torch"]},
-    "confidential": {
-        "machine_type": "a3-highgpu-1g", "zone": "us-central1-a", "capacity": "spot", **CONFIDENTIAL,
-    },
-    "more pods and a taint": {**A100, "max_pods": 64, "taints": {"team": {"value": "vision"}}},
-    "kernel settings": {**A100, **kernel({"net.core.somaxconn": "4096"}, hugepages_config={"hugepage_size1g": 4})},
-    "TPU 7x": IRONWOOD,
-}  # fmt: skip
-
-
 EVERY_WAY = """\
 config:
   training-platform:environment:

@@ -30,8 +30,6 @@ from tests.support.plans import PlannedStack, planned_stack
 from training_platform.checks.outcome import rule_findings
 from training_platform.config.model.node_pool import NodePoolSpec
 from training_platform.config.model.stack import Stack, parse_stack
-from training_platform.config.names import Locator
-from training_platform.config.reading.finding import Finding, dotted
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace, cross_check
 from training_platform.resources import resource_types
@@ -39,7 +37,6 @@ from training_platform.resources.plan import PlanError, Resource
 from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.resource_types import BUCKET, FILESTORE, NODE_POOL, PERSISTENT_RESOURCE
 from training_platform.resources.stack_plan import stack_plan
-from training_platform.views.adapters import views_of_plan
 
 MOVED = {
     "intranode_visibility": (
@@ -95,46 +92,6 @@ def test_a_former_field_registers_its_input_and_nothing_else_by_provider_inputs(
         block = block.setdefault(part, {})
     block[place[-1]] = expected
     assert after[key] == replace(before[key], inputs=by_field)
-
-
-def findings_of(stack: Stack, planned: PlannedStack) -> list[Finding]:
-    assert stack.section is not None
-    return rule_findings(stack, views_of_plan(planned.resources, Locator(stack.section)))
-
-
-REFUSED = {
-    "intranode_visibility": ("enable_intranode_visibility", "often", "document-type"),
-    "autoscaling_profile": ("cluster_autoscaling.autoscaling_profile", "FAST", "document-enum"),
-    "image_type": ("cluster_autoscaling.auto_provisioning_defaults.image_type", ["UBUNTU"], "document-type"),
-    "max_surge": (
-        "cluster_autoscaling.auto_provisioning_defaults.upgrade_settings.max_surge", "many", "document-type"
-    ),
-    "max_unavailable": (
-        "cluster_autoscaling.auto_provisioning_defaults.upgrade_settings.max_unavailable", "many", "document-type"
-    ),
-    "soak_minutes": (
-        "upgrade_settings.blue_green_settings.node_pool_soak_duration", "691200s", "blue-green-settings"
-    ),
-    "access_logs": ("logging.log_bucket", ["example-logs"], "document-type"),
-}  # fmt: skip
-"""By a former field: its input, a value that Google Cloud refuses, and the rule that finds it."""
-
-
-@pytest.mark.parametrize("field", REFUSED)
-def test_a_refused_value_of_a_former_field_is_found_at_its_line_below_provider_inputs(field: str) -> None:
-    name, path, *_ = MOVED[field]
-    place, value, rule = REFUSED[field]
-    inputs: Any = value
-    for part in reversed(place.split(".")):
-        inputs = {part: inputs}
-    files = {"env": ENVIRONMENT, "team": TEAM}
-    files[name] = changed(files[name], path, inputs)
-    stack = stacks_of(files["env"], files["team"]).stacks[name]
-
-    refusals = [row for row in findings_of(stack, planned(files["env"], files["team"], name)) if row.rule == rule]
-
-    assert [row.path for row in refusals] == [dotted((*path, *place.split(".")))]
-    assert refusals[0].position == stack.position((*path, *place.split(".")))
 
 
 FORMER = {
@@ -219,23 +176,6 @@ def refused(resource_type: str, inputs: Mapping[str, Any]) -> bool:
     except PlanError:
         return True
     return False
-
-
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        {"node_config": {"spot": True}},
-        {"node_config": {"flex_start": True}},
-        {"queued_provisioning": {"enabled": True}},
-        {"node_config": {"reservation_affinity": {"consume_reservation_type": "ANY_RESERVATION"}}},
-        {"node_config": {"guest_accelerators": [{"type": "nvidia-l4", "count": 1}]}},
-        {"node_locations": ["us-central1-b"]},
-        {"placement_policy": {"type": "COMPACT"}},
-    ],
-    ids=lambda inputs: next(iter(inputs.get("node_config", inputs))),
-)
-def test_the_plainest_pool_refuses_inputs_that_a_field_can_set(inputs: Mapping[str, Any]) -> None:
-    assert refused(NODE_POOL, inputs)
 
 
 def inputs_below(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
