@@ -149,8 +149,6 @@ EVERYWHERE = {
     ),
 }  # fmt: skip
 ON_GKE = {
-    "no queue in the cluster": (GPU.replace("gpus", "gpu"), "job-model", "gke.cluster", "gpus, tpus"),
-    "a topology that pools do not have": (TPU.replace("4x8", "8x8"), "job-model", "gke.flavor", "tpu-v5e-4x8"),
     "more CPUs than a VM": (above("cpu: 208", GPU), "job-machine", "cpu", "less than 208"),
     "more memory than a VM": (above("memory_gib: 1872", GPU), "job-machine", "memory_gib", "less than 1872"),
     "no memory for data loaders": (
@@ -427,15 +425,6 @@ def test_a_name_overflows_with_the_letters_of_a_run_and_the_number_of_a_point(ne
 )
 def test_a_value_of_the_wrong_type_hides_no_unknown_name(new_lab: Lab, text: str, paths: list[str]) -> None:
     assert sorted(finding.path for finding in check(new_lab(), HEAD + text)) == paths
-
-
-def test_all_mistakes_of_a_file_are_reported_at_once(new_lab: Lab) -> None:
-    text = above("cpu: 300\nsecrets: {A: token}\nprofiler: true", GPU) + "\n" + put(A100, PEERED)
-    text += f"\nmounts: [{BUCKET.replace('data,', 'data, path: /data,')}]"
-
-    assert [finding.path for finding in check(new_lab(), HEAD + text)] == [
-        "secrets", "profiler", "cpu", "mounts[0].path", "cpu",
-    ]  # fmt: skip
 
 
 def test_a_field_of_a_target_at_the_top_level_is_led_there(read: Read) -> None:

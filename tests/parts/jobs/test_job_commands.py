@@ -83,12 +83,6 @@ def test_a_custom_job_is_yaml_or_json_and_its_charges_are_beside_it(root: Path) 
     assert "# charges 8 GPUs to CustomModelTrainingPreemptibleH100GPUs" in result.stderr
 
 
-def test_the_same_job_is_the_same_text(root: Path) -> None:
-    first, second = (job(root, "render", "jobs/vision/train.yaml", "--target", "gke") for _ in range(2))
-
-    assert first.stdout == second.stdout != ""
-
-
 def test_one_target_needs_no_name(root: Path) -> None:
     write(root, "gke: {cluster: gpus, flavor: h100, nodes: 2}\n", "")
 
@@ -221,18 +215,6 @@ def test_the_age_of_limits_is_counted_to_the_given_day(root: Path) -> None:
 
     assert result.exit_code == 0
     assert "warning stacks/quotas/example-lab.yaml:2:1: taken: is 385 days ago" in result.stdout
-
-
-def test_help_imports_none_of_the_work() -> None:
-    loaded = (
-        "{'pydantic', 'yaml', 'training_platform.parts.jobs.render', 'training_platform.parts.jobs.job_checks', "
-        "'training_platform.catalog'} & set(sys.modules)"
-    )
-    code = f"import sys, training_platform.parts.jobs.cli.job; sys.exit(', '.join({loaded}) or None)"
-
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
-
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 OF_STACKS = ("quota.ledger", "resources.plan")
@@ -421,14 +403,6 @@ def test_the_cost_of_a_job_on_gke_names_flavors_and_pools_with_other_provisionin
     assert advice[2].endswith("--machine-type a3-highgpu-8g --capacity reservation --reservation NAME.")
 
 
-def test_old_prices_of_the_catalogue_are_examples_in_the_cost_of_a_job_too(priced_root: Path) -> None:
-    assert "older than 90 days" not in cost_result(priced_root, "--today", "2025-04-01").stdout
-    assert (
-        "The catalogue's prices are only examples, more than 90 days old"
-        in cost_result(priced_root, "--today", "2030-01-01").stdout
-    )
-
-
 def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
     gke, vertex = json.loads(cost_result(priced_root, "--format", "json").stdout)
 
@@ -436,16 +410,6 @@ def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
     assert gke["longest_run_hours"] is None
     on_demand = vertex["at_least_usd"]["on-demand"]
     assert on_demand["longest_run"] == pytest.approx(72 * on_demand["an_hour"], rel=1e-3)
-
-
-def test_a_job_without_known_limits_has_the_same_cost(priced_root: Path) -> None:
-    cost_before = cost_result(priced_root).stdout
-    (priced_root / "stacks" / "quotas" / "example-lab.yaml").unlink()
-
-    result = cost_result(priced_root)
-
-    assert (result.exit_code, result.stdout) == (1, cost_before)
-    assert "no quotas of example-lab are known" in result.stderr
 
 
 def test_a_job_with_errors_has_no_cost(priced_root: Path) -> None:
@@ -479,18 +443,6 @@ def test_a_verbose_check_lists_the_resources_of_each_pod(root: Path) -> None:
         result.stdout
     )
     assert "jobs/vision/train.yaml (gke)" not in job(root, "check", "jobs/vision/train.yaml").stdout
-
-
-@pytest.mark.parametrize("target", ["gke", "vertex"])
-def test_the_launcher_is_rendered_once_as_a_block_of_lines(root: Path, target: str) -> None:
-    text = JOB.replace("flex-start}", "flex-start, replicas: 2}")
-    (root / "jobs" / "vision" / "train.yaml").write_text(f"{text}secrets: {{TOKEN: token}}\n")
-
-    shown = job(root, "render", "jobs/vision/train.yaml", "--target", target).stdout
-
-    assert shown.count("def main(command: list[str]) -> int:\n") == 1
-    as_json = job(root, "render", "jobs/vision/train.yaml", "--target", target, "--format", "json").stdout
-    assert json.loads(as_json) == yaml.safe_load(shown)
 
 
 def test_a_sweep_on_gke_is_a_list_as_json(root: Path) -> None:

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -24,12 +23,10 @@ from click.testing import CliRunner, Result
 
 from tests.parts.jobs.lab import Lab, Take
 from tests.support.lab import ENVIRONMENT, TODAY
-from tests.support.places import ROOT
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.cli.image import app as image_app
 from training_platform.parts.jobs.container import container
 from training_platform.parts.jobs.job_checks import judge
 from training_platform.parts.jobs.job_model import PythonSource
@@ -575,8 +572,6 @@ def test_a_script_that_the_folder_lacks_is_found_with_the_nearest(new_lab: Lab) 
         ("{folder: src}", "", "source.folder"),
         ("{folder: src, module: a.b}", "command: [a]", "source.module"),
         ("{folder: src, requirements: [torch]}", "command: [a]", "source.requirements"),
-        ("{folder: src, package: src}", "command: [a]", "source"),
-        ("{folder: ../src}", "command: [a]", "source.folder"),
     ],
 )
 def test_a_folder_runs_a_command_of_its_own(new_lab: Lab, source: str, fields: str, path: str) -> None:
@@ -634,12 +629,6 @@ def test_a_folder_without_a_dockerfile_is_not_built(
 
     assert (result.exit_code, result.stdout, calls.exists()) == (2, "", False)
     assert f"{source} has no Dockerfile" in result.stderr
-
-
-def test_the_example_of_the_help_builds(root: Path) -> None:
-    (folder,) = re.findall(r"image build (\S+) ", image_app.commands["build"].epilog or "")
-
-    assert build(root, ROOT / folder, "--tag", "1", "--dry-run").exit_code == 0
 
 
 def test_cloud_build_gets_the_folder_and_the_environment_s_repository(root: Path, source: Path, calls: Path) -> None:

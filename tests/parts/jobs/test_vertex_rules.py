@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 
 from tests.parts.jobs.lab import Judge, Lab, Read, Take, with_team
 from tests.support.lab import TODAY
-from tests.support.places import ORGANISATION
 from training_platform.config.model.team import ResourcePoolSpec
 from training_platform.config.reading.finding import Finding
 from training_platform.config.reading.source import UnreadableError
@@ -19,9 +17,7 @@ from training_platform.parts.jobs.job_checks import Judgement, judge
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.vertex.custom_job import custom_job_spec
 from training_platform.parts.jobs.vertex.rules import vertex_findings
-from training_platform.parts.jobs.vertex.training_quota import Quotas
 from training_platform.parts.jobs.vertex.worker_pools import vertex_target
-from training_platform.quota.demand import workspace_demand
 
 H100 = "region: us-central1, machine_type: a3-highgpu-8g"
 N1 = "region: us-central1, machine_type: n1-standard-8"
@@ -257,13 +253,6 @@ def test_a_charge_is_shown_with_limit_and_headroom(verdict: Judge) -> None:
     )
 
 
-def test_an_unlimited_quota_has_no_end(verdict: Judge) -> None:
-    rendered = verdict(QUOTA_TPU % "8x8", "vertex")
-
-    assert rendered.findings == ()
-    assert "limit unlimited, as of 2026-11-01; headroom unlimited" in rendered.notes[1]
-
-
 @pytest.mark.parametrize(
     ("fits", "beyond", "path", "column", "nearest"),
     [
@@ -339,33 +328,9 @@ def test_a_project_without_a_snapshot_is_one_error(take: Take, new_lab: Lab) -> 
     assert (finding.rule, finding.nearest) == ("job-quota-snapshot", "training-platform quota pull example-lab")
 
 
-def test_a_rejected_snapshot_shows_its_own_errors(take: Take, new_lab: Lab) -> None:
-    findings = edited(take, new_lab(), "limit: 32", "limit: many").findings
-
-    assert [(finding.rule, finding.file) for finding in findings] == [
-        ("quota-snapshot", SNAPSHOT),
-        ("job-quota-snapshot", "jobs/vision/train.yaml"),
-    ]
-
-
 def test_an_unreadable_snapshot_stops_the_job(take: Take, new_lab: Lab) -> None:
     with pytest.raises(UnreadableError, match=f"^{SNAPSHOT}:1:10: is not YAML"):
         edited(take, new_lab(), "project: example-lab", "project: [")
-
-
-def test_a_snapshot_of_another_project_does_not_matter(take: Take, new_lab: Lab) -> None:
-    root = new_lab()
-    (root / "stacks" / "quotas" / "other.yaml").write_text("[")
-    (root / "stacks" / "quotas" / "third.yaml").write_text("{}")
-
-    assert judge(take(FLEX % 1, workspace=read_workspace(root)), "vertex", TODAY).findings == ()
-
-
-def test_limits_that_are_too_old_are_a_warning(take: Take, new_lab: Lab) -> None:
-    rendered = edited(take, new_lab(), "2026-11-01", "2026-11-02", today=date(2026, 12, 3))
-
-    assert [(finding.rule, finding.severity) for finding in rendered.findings] == [("quota-snapshot-age", "warning")]
-    assert not rendered.failed
 
 
 def test_machines_of_a_persistent_resource_are_charged_already(verdict: Judge) -> None:
@@ -374,30 +339,6 @@ def test_machines_of_a_persistent_resource_are_charged_already(verdict: Judge) -
 
     assert rendered.findings == ()
     assert rendered.notes[:-1] == ("charges nothing: persistent resource tuning already charges the quota",)
-
-
-def test_an_impossible_machine_is_not_compared_with_limits(take: Take, new_lab: Lab) -> None:
-    rendered = edited(take, new_lab(), "limits:", "limits: []\nx:", target=QUOTA_TPU % "4x9")
-
-    assert [finding.rule for finding in rendered.findings] == ["job-vertex-topology"]
-    assert rendered.notes == ()
-
-
-def test_stacks_are_counted_in_every_project_in_which_they_charge_something(tmp_path: Path) -> None:
-    shutil.copytree(ORGANISATION / "stacks", tmp_path / "stacks")
-    vision = tmp_path / "stacks" / "Pulumi.prod-vision.yaml"
-    vision.write_text(
-        vision.read_text().replace("    name: vision\n", "    name: vision\n    project: example-vision\n")
-    )
-    workspace = read_workspace(tmp_path)
-    quotas = Quotas(workspace, date(2026, 11, 2))
-    every = workspace_demand(workspace)
-    projects = {key.project for charge in every for key in charge.keys}
-
-    assert {"example-train-dev", "example-train-prod", "example-vision"} <= projects
-    for project in projects:
-        there = [charge for charge in every if any(key.project == project for key in charge.keys)]
-        assert quotas.held(project) == there
 
 
 ON_TUNING = "vertex: {region: us-central1, persistent_resource: tuning"
