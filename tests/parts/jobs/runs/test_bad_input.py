@@ -105,20 +105,6 @@ def test_a_grid_with_a_refused_point_is_withdrawn(lab: Lab, monkeypatch: pytest.
     assert len(deleted) == 2
 
 
-def test_a_grid_is_a_run_for_each_point_and_each_is_followed(lab: Lab) -> None:
-    path = lab.root / "jobs" / "vision" / "train.yaml"
-    path.write_text(f"sweep: {{parameters: {{lr: {{values: [1, 2]}}}}}}\n{JOB}")
-
-    names = lab("submit").stdout.split()
-
-    assert len(names) == len(lab.api.created) == 2
-    lab.api.lists[SETS] = [{**jobset, "metadata": {**jobset["metadata"], "uid": "1"}} for jobset in lab.api.created]
-    where = ["--root", str(lab.root), "--kubeconfig", str(lab.kubeconfig), "--format", "json"]
-    for name in names:
-        (row,) = json.loads(CliRunner().invoke(app, ["job", "status", name, *where]).stdout)
-        assert (row["name"], row["job"]) == (name, "train")
-
-
 def publish_waits(lab: Lab, text: str) -> None:
     folder = lab.root / "stacks" / "waits"
     folder.mkdir()
@@ -197,15 +183,6 @@ def test_why_goes_on_without_what_members_may_not_read_and_ends_where_a_cluster_
     lab.api.refusals["GET", end] = (status, "no")
 
     assert lab("why").exit_code == code
-
-
-def test_a_queue_deleted_after_the_submission_is_reported(lab: Lab) -> None:
-    without_queue(lab)
-
-    result = lab("why")
-
-    assert result.exit_code == 0
-    assert f"The queue vision of {RUN} does not exist in namespace vision of gpus" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -317,17 +294,6 @@ def test_an_unreachable_vertex_ai_gives_one_sentence(
         one_sentence(job("submit", str(file)), sentence)
 
     assert jobs_of(cloud) == 0
-
-
-@pytest.mark.parametrize("command", FOLLOWING)
-def test_a_token_that_expired_after_the_submission_gives_one_sentence(
-    command: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cloud, job, file = vertex
-    run = job("submit", str(file)).stdout.strip()
-    refuse_everything(cloud, monkeypatch, 401, "GET", "POST")
-
-    one_sentence(job(command, run), "Vertex AI rejected your credentials; ")
 
 
 def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]) -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -123,19 +120,6 @@ def test_kueue_ends_a_held_run_at_the_jobs_own_limit_at_the_latest(
 
     (body,) = lab.api.created
     assert body["metadata"]["labels"][RUN_LABEL] == str(hours * 3600)
-
-
-def test_a_held_command_ends_at_once_on_sigterm() -> None:
-    command = ["sh", "-c", "trap 'exit 0' TERM; echo ready; sleep 60 & wait"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as held:
-        assert held.stdout is not None
-        held.stdout.readline()
-        held.send_signal(signal.SIGTERM)
-        code = held.wait(30)
-        with suppress(ProcessLookupError):  # asked before there was a sleep
-            os.killpg(held.pid, signal.SIGKILL)  # the sleep, which ends with a container
-
-    assert code == 0
 
 
 def pods(lab: Lab, phases: str, plan: dict[str, Any] | None = None) -> None:

@@ -136,12 +136,6 @@ def test_a_resource_is_idle_if_no_vm_is_used_and_old_after_30_days() -> None:
     assert (answer(1, timedelta(days=30)).old, answer(1, timedelta(days=30, seconds=1)).old) == (False, True)
 
 
-def test_the_cost_counts_the_current_vms() -> None:
-    one_vm = machines_cost(MACHINE_TYPES["a2-highgpu-1g"], "on-demand", "us-central1", 1, 1).minimum
-
-    assert answer(1, timedelta(days=1)).cost.minimum == 2 * one_vm > 0
-
-
 def test_attached_gpus_are_in_the_cost() -> None:
     machine = {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
     body = {"createTime": "2026-11-01T00:00:00Z", "resourcePools": [{"machineSpec": machine, "replicaCount": "3"}]}

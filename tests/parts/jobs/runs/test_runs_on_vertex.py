@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from local_google_cloud.api import Clock, Store, serve
 from tests.parts.jobs.runs.vertex_cloud import (
@@ -24,7 +24,6 @@ from tests.parts.jobs.runs.vertex_cloud import (
     write_repository,
 )
 from tests.support.lab import TODAY
-from training_platform.cli.main import app
 from training_platform.clients.google_services import CloudLogging, CloudStorage
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.runs import logs
@@ -113,18 +112,6 @@ def test_a_run_tries_each_place_and_waits_at_the_first(job: Command, root: Path)
     assert "With flex-start it waits for a3-highgpu-8g" in job("why", run).stdout
 
 
-def test_a_run_has_its_teams_account_and_its_own_name(job: Command, vertex: Cloud, root: Path) -> None:
-    run = submit(job, root)
-
-    jobs = f"v1/projects/{PROJECT}/locations/us-central1/customJobs"
-    (body,) = vertex.cloud.handle("aiplatform", "GET", jobs, [], None)[1]["customJobs"]
-
-    assert body["displayName"] == run
-    assert body["jobSpec"]["serviceAccount"] == f"lab-vision-jobs@{PROJECT}.iam.gserviceaccount.com"
-    assert body["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"].endswith(f"/{run}")
-    assert body["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [f"--name={run}"]
-
-
 def test_a_run_is_cancelled(job: Command, root: Path) -> None:
     run = submit(job, root)
 
@@ -143,28 +130,6 @@ def test_runs_are_listed_although_a_cluster_does_not_answer(job: Command, root: 
     assert {listed_run["name"] for listed_run in json.loads(listed.stdout)} == runs
     assert listed.exit_code == 2
     assert "training-platform: No kubeconfig can be read" in listed.stderr
-
-
-def test_a_job_that_check_refuses_is_not_sent(job: Command, vertex: Cloud, root: Path) -> None:
-    path = root / "jobs" / "vision" / "train.yaml"
-    path.write_text(JOB.replace("us-central1", "us-west9"))
-
-    result = job("submit", str(path))
-
-    assert result.exit_code == 1
-    assert "jobs/vision/train.yaml:5:" in result.stderr
-    jobs = f"v1/projects/{PROJECT}/locations/us-central1/customJobs"
-    assert vertex.cloud.handle("aiplatform", "GET", jobs, [], None)[1].get("customJobs", []) == []
-
-
-def test_an_unreachable_service_gives_one_sentence(root: Path) -> None:
-    where = ["--root", str(root), "--local-cloud", "http://127.0.0.1:9"]
-
-    result = CliRunner().invoke(app, ["job", "submit", str(root / "jobs" / "vision" / "train.yaml"), *where])
-
-    assert result.exit_code == 2
-    assert "cannot be reached" in result.stderr.splitlines()[-1]
-    assert result.stdout == ""
 
 
 def test_a_job_on_machines_that_are_not_deployed_is_told_to_deploy_them(job: Command, root: Path) -> None:
@@ -281,16 +246,6 @@ def test_a_run_that_exceeds_the_quota_beside_others_waits_and_says_beside_which(
 SWEEP = "sweep: {parameters: {lr: {values: [0.1, 0.2]}}, metric: accuracy}\n"
 
 
-def test_a_sweep_is_a_run_as_others_are(job: Command, vertex: Cloud, root: Path) -> None:
-    write_job(root, SWEEP + JOB)
-    run = submit(job, root)
-
-    assert row(job, run)["identity"].split("/")[-2] == "hyperparameterTuningJobs"
-    assert "waits for a3-highgpu-8g" in job("why", run).stdout
-    assert job("cancel", run).exit_code == 0
-    assert state(job, run) == "cancelled"
-
-
 @pytest.fixture
 def run(job: Command, root: Path, request: pytest.FixtureRequest) -> str:
     """The run of a pipeline; parametrized, it has the lines given before those of its file."""
@@ -335,19 +290,6 @@ def test_the_job_of_a_pipeline_is_no_run_of_its_own(job: Command, run: str) -> N
 
     assert [listed_run["name"] for listed_run in json.loads(listed.stdout)] == [run]
     assert json.loads(listed.stdout)[0]["state"] == "waiting"
-
-
-def test_lines_are_read_by_the_id_of_the_pipelines_job(job: Command, vertex: Cloud, run: str) -> None:
-    vertex.now += 61
-    pipeline_id = identity(job, run)
-    write(vertex, "a", replica(working(vertex, run), "workerpool0-0"), textPayload="step 1")
-
-    assert job("logs", run).stdout.splitlines() == [
-        "service | Waiting for job to be provisioned.",
-        "service | Job is running.",
-        "workerpool0-0 | step 1",
-    ]
-    assert pipeline_id != working(vertex, run)
 
 
 @pytest.mark.parametrize("run", [SWEEP], indirect=True)
@@ -420,13 +362,6 @@ def test_a_record_that_cannot_be_written_stops_no_run(job: Command, root: Path) 
     assert result.exit_code == 0
     assert "# run.json is not in the run's output: Cloud Storage rejects gs://" in result.stderr
     assert job("status", result.stdout.strip()).exit_code == 0
-
-
-def test_a_job_without_output_has_no_record(job: Command, root: Path) -> None:
-    path = root / "jobs" / "vision" / "train.yaml"
-    path.write_text(JOB.replace("output: checkpoints\n", ""))
-
-    assert "run.json" not in job("submit", str(path)).stderr
 
 
 GKE = """\

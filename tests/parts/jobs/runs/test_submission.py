@@ -100,17 +100,6 @@ def test_source_goes_to_its_bucket_before_the_job_that_names_it(job: Command, cl
     assert "tf-cpu" in package["executorImageUri"]
 
 
-def test_without_the_bucket_nothing_is_submitted(job: Command, cloud: Cloud, root: Path) -> None:
-    file = root / "jobs" / "vision" / "train.yaml"
-    file.write_text(SOURCE + "n1-standard-16}\n")
-
-    result = job("submit", str(file))
-
-    assert result.exit_code == 2
-    assert "Cloud Storage rejects gs://" in result.output
-    assert created(cloud) == []
-
-
 def test_addresses_and_names_of_what_is_deployed_are_filled_in(job: Command, cloud: Cloud, root: Path) -> None:
     file = root / "jobs" / "vision" / "train.yaml"
     file.write_text(WHOLE)
@@ -181,25 +170,6 @@ def test_outputs_of_an_environment_are_pulumis(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "calls").read_text() == "stack output --json --non-interactive --stack lab\n"
     monkeypatch.setenv("ENDS", "255")
     assert environment_outputs(tmp_path, "lab") is None
-
-
-def test_a_job_without_either_asks_nobody(root: Path) -> None:
-    prepared = prepare(root / "jobs" / "vision" / "train.yaml", root, None, TODAY)
-
-    def endpoint(service: str) -> str | None:
-        raise AssertionError(service)
-
-    assert delivered(prepared, endpoint) == prepared
-
-
-def test_an_sdist_is_the_same_bytes_each_time_and_other_source_is_another(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("print(1)\n")
-    source = PythonSource(file="train.py", requirements=("numpy",))
-    first = packed(source, tmp_path)
-
-    assert packed(source, tmp_path) == first
-    (tmp_path / "train.py").write_text("print(2)\n")
-    assert packed(source, tmp_path) != first
 
 
 def test_a_package_leaves_out_what_builds_and_hides(tmp_path: Path) -> None:
@@ -306,14 +276,6 @@ def test_a_job_of_two_teams_needs_the_team(places_root: Path) -> None:
         places_of_run(places_root, workspace, "train-bcdfg")
     job_places, other_places = places_of_run(places_root, workspace, "train-bcdfg", team="nlp")
     assert {place.team.name for place in (*job_places, *other_places)} == {"nlp"}
-
-
-def test_all_places_of_a_team_are_its_clusters_and_the_regions_of_its_jobs(places_root: Path) -> None:
-    team_places = places(places_root, read_workspace(places_root), team="vision")
-
-    assert sorted((place.target, place.key) for place in team_places) == [
-        ("gke", "gpus"), ("gke", "tpus"), ("vertex", "us-central1"),
-    ]  # fmt: skip
 
 
 def test_an_unknown_team_is_reported_with_the_nearest(places_root: Path) -> None:
