@@ -1,10 +1,9 @@
-"""Inputs below ``provider_inputs``: what fields gave before, and what stays refused because a field can set it."""
+"""Inputs below ``provider_inputs``: the answer to former fields, and the refusal of inputs that a field sets."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.stacks.every_field import (
     TEAM_WITHOUT_SHARES,
     changed,
     parsed,
-    planned,
     stacks_of,
 )
 from tests.support.places import ORGANISATION
@@ -38,78 +36,41 @@ from training_platform.resources.provider_inputs import add_provider_inputs
 from training_platform.resources.resource_types import BUCKET, FILESTORE, NODE_POOL, PERSISTENT_RESOURCE
 from training_platform.resources.stack_plan import stack_plan
 
-MOVED = {
+FORMER = {
     "intranode_visibility": (
-        "env", (*CLUSTER, "provider_inputs"), {"enable_intranode_visibility": True},
-        "c-cluster", ("enableIntranodeVisibility",), True,
+        "env", (*CLUSTER, "intranode_visibility"), True, {"enable_intranode_visibility": True},
     ),
     "autoscaling_profile": (
-        "env", (*CLUSTER, "provider_inputs"), {"cluster_autoscaling": {"autoscaling_profile": "BALANCED"}},
-        "c-cluster", ("clusterAutoscaling", "autoscalingProfile"), "BALANCED",
+        "env", (*CLUSTER, "autoscaling_profile"), "BALANCED",
+        {"cluster_autoscaling": {"autoscaling_profile": "BALANCED"}},
     ),
     "image_type": (
-        "env", (*CLUSTER, "provider_inputs"),
+        "env", (*NAP, "image_type"), "UBUNTU_CONTAINERD",
         {"cluster_autoscaling": {"auto_provisioning_defaults": {"image_type": "UBUNTU_CONTAINERD"}}},
-        "c-cluster", ("clusterAutoscaling", "autoProvisioningDefaults", "imageType"), "UBUNTU_CONTAINERD",
     ),
     "max_surge": (
-        "env", (*CLUSTER, "provider_inputs"),
+        "env", (*NAP, "max_surge"), 1,
         {"cluster_autoscaling": {"auto_provisioning_defaults": {"upgrade_settings": {"max_surge": 1}}}},
-        "c-cluster", ("clusterAutoscaling", "autoProvisioningDefaults", "upgradeSettings", "maxSurge"), 1,
     ),
     "max_unavailable": (
-        "env", (*CLUSTER, "provider_inputs"),
+        "env", (*NAP, "max_unavailable"), 2,
         {"cluster_autoscaling": {"auto_provisioning_defaults": {"upgrade_settings": {"max_unavailable": 2}}}},
-        "c-cluster", ("clusterAutoscaling", "autoProvisioningDefaults", "upgradeSettings", "maxUnavailable"), 2,
     ),
     "soak_minutes": (
-        "env", (*POOLS, "soaking", "provider_inputs"),
+        "env", (*POOLS, "soaking", "upgrades", "soak_minutes"), 30,
         {"upgrade_settings": {"blue_green_settings": {"node_pool_soak_duration": "1800s"}}},
-        "c-soaking-pool", ("upgradeSettings", "blueGreenSettings", "nodePoolSoakDuration"), "1800s",
     ),
     "access_logs": (
-        "team", ("buckets", "k", "provider_inputs"), {"logging": {"log_bucket": "example-logs"}},
-        "bucket-k-bucket", ("logging", "logBucket"), "example-logs",
+        "team", ("buckets", "k", "access_logs"), "example-logs", {"logging": {"log_bucket": "example-logs"}},
     ),
 }  # fmt: skip
-"""By a former field: the stack, the place and inputs that replace the field, and the input that it registered."""
-
-
-@pytest.mark.parametrize("field", MOVED)
-def test_a_former_field_registers_its_input_and_nothing_else_by_provider_inputs(field: str) -> None:
-    stack, path, inputs, name, place, expected = MOVED[field]
-    files = {"env": ENVIRONMENT, "team": TEAM}
-    files[stack] = changed(files[stack], path, inputs)
-
-    before = {resource.key: resource for resource in planned(ENVIRONMENT, TEAM, stack).resources}
-    after = {resource.key: resource for resource in planned(files["env"], files["team"], stack).resources}
-
-    (key,) = (key for key in before if key[1] == name)
-    assert {other for other in before.keys() | after.keys() if before.get(other) != after.get(other)} == {key}
-    by_field = copy.deepcopy(dict(before[key].inputs))
-    block = by_field
-    for part in place[:-1]:
-        block = block.setdefault(part, {})
-    block[place[-1]] = expected
-    assert after[key] == replace(before[key], inputs=by_field)
-
-
-FORMER = {
-    "intranode_visibility": ("env", (*CLUSTER, "intranode_visibility"), True),
-    "autoscaling_profile": ("env", (*CLUSTER, "autoscaling_profile"), "BALANCED"),
-    "image_type": ("env", (*NAP, "image_type"), "UBUNTU_CONTAINERD"),
-    "max_surge": ("env", (*NAP, "max_surge"), 1),
-    "max_unavailable": ("env", (*NAP, "max_unavailable"), 2),
-    "soak_minutes": ("env", (*POOLS, "soaking", "upgrades", "soak_minutes"), 30),
-    "access_logs": ("team", ("buckets", "k", "access_logs"), "example-logs"),
-}
+"""By a former field: its stack, its place, a value, and the inputs that replace it."""
 
 
 @pytest.mark.parametrize("field", FORMER)
 def test_a_former_field_is_answered_with_its_line_below_provider_inputs(field: str) -> None:
-    stack, path, value = FORMER[field]
+    stack, path, value, inputs = FORMER[field]
     section = changed(ENVIRONMENT if stack == "env" else TEAM, path, value)
-    inputs = MOVED[field][2]
 
     (finding,) = parsed(stack, {"environment" if stack == "env" else "team": section}).findings
 

@@ -72,21 +72,21 @@ def plans_of(root: Path, *names: str) -> dict[str, Sequence[StackResource]]:
     return {name: plans[name] for name in names}
 
 
-def standing(resources: Sequence[StackResource], project: str = PROJECT) -> Seeded:
+def standing(resources: Sequence[StackResource]) -> Seeded:
     """Return a local cloud that holds the planned resources."""
-    seeded = Seeded(project)
+    seeded = Seeded(PROJECT)
     seeded.put(resources)
     return seeded
 
 
-def contents_of(seeded: Seeded, project: str = PROJECT) -> Contents:
-    """Read a project of a local cloud."""
+def contents_of(seeded: Seeded) -> Contents:
+    """Read the project of a local cloud."""
     with served(seeded) as address:
-        return read_contents(project, (), address)
+        return read_contents(PROJECT, (), address)
 
 
-def adopted(seeded: Seeded, plans: Mapping[str, Sequence[StackResource]], project: str = PROJECT) -> Adopted:
-    """Adopt a project into planned stacks."""
-    contents = contents_of(seeded, project)
+def adopted(seeded: Seeded, plans: Mapping[str, Sequence[StackResource]]) -> Adopted:
+    """Adopt the project into planned stacks."""
+    contents = contents_of(seeded)
     stacks = {name: compared(name, resources, contents) for name, resources in plans.items()}
     return Adopted(stacks, unplanned(list(stacks.values()), contents))

@@ -9,7 +9,6 @@ import pytest
 
 from tests.parts.adopt.stacks import PROJECT, Repository, adopted, plans_of, standing
 from tests.parts.jobs.runs.api_stub import write_kubeconfig
-from tests.support.places import ORGANISATION
 from training_platform.clients.kubernetes_api import ClusterError
 from training_platform.config.reading.finding import UserError
 from training_platform.config.workspace import read_workspace
@@ -19,7 +18,6 @@ from training_platform.resources.stack_resource import StackResource
 
 pytestmark = pytest.mark.timeout(300)  # each plans several stacks
 
-WORKSPACE = read_workspace(ORGANISATION)
 HOME = """\
 config:
   training-platform:environment:
@@ -77,14 +75,6 @@ config:
 """
 
 
-ONLY_ADD = {
-    "gcp:projects/iAMMember:IAMMember",  # of the service agents, which are in no list
-    "gcp:projects/serviceIdentity:ServiceIdentity",
-    "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",  # of people and pipelines: nobody asks for it
-}
-VIEWS = {"gcp:logging/logView:LogView", "gcp:logging/logViewIamMember:LogViewIamMember"}  # of the bucket _Default
-
-
 @pytest.fixture(scope="module", name="plans")
 def _plans(repository: Repository) -> Mapping[str, Sequence[StackResource]]:
     """Return the plans of an environment and its team."""
@@ -93,22 +83,6 @@ def _plans(repository: Repository) -> Mapping[str, Sequence[StackResource]]:
 
 def all_of(plans: Mapping[str, Sequence[StackResource]]) -> list[StackResource]:
     return [resource for plan in plans.values() for resource in plan]
-
-
-@pytest.mark.parametrize("home", [stack.name for stack, _ in WORKSPACE.environments()])
-def test_environments_and_teams_of_the_organisation_agree_with_their_projects(home: str) -> None:
-    section = WORKSPACE.stacks[home].environment
-    assert section is not None
-    names = [stack.name for stack in stacks_to_adopt(WORKSPACE, section.project, home)]
-    plans = plans_of(ORGANISATION, *names)
-
-    result = adopted(standing(all_of(plans), section.project), plans, section.project)
-
-    assert result.unplanned == []
-    for stack in result.stacks.values():
-        assert (stack.changes, stack.unsaid) == ({}, {})
-    expected = ONLY_ADD | (VIEWS if section.vertex_submitters else set())
-    assert {resource.type for resource in result.stacks[home].new if resource.type.startswith("gcp:")} == expected
 
 
 def test_every_option_of_a_team_that_an_api_returns_agrees_with_its_plan(

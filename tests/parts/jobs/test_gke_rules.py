@@ -45,18 +45,6 @@ def rules(findings: list[Finding]) -> list[tuple[str, str, str | None]]:
     return [(finding.rule, finding.path, finding.nearest) for finding in findings]
 
 
-@pytest.mark.parametrize(
-    ("target", "nominal", "reachable"),
-    [
-        (tpu("tpu-v5e-4x8", "slices: 1"), 32, 32 + 64),  # borrows up to 96, and nlp lends 64 of its 96
-        (gpu("h100", "nodes: 1"), 32, 32 + 8),  # nlp lends all of its 32, and the team borrows 8 at most
-        (tpu("tpu-v5e-2x4", "slices: 1"), 64, 64),  # no limit, and nobody to borrow from
-    ],
-)
-def test_a_team_can_have_its_own_and_what_others_lend(take: Take, target: str, nominal: int, reachable: int) -> None:
-    assert reach(on_gke(take(target))) == (nominal, reachable)
-
-
 def test_a_team_of_another_environment_lends_nothing(take: Take, new_lab: Lab) -> None:
     root = new_lab()
     for name in ("Pulumi.lab.yaml", "Pulumi.lab-nlp.yaml"):
@@ -193,11 +181,6 @@ def test_the_note_has_the_jobs_demand_and_the_teams_share(verdict: Judge) -> Non
     assert note.endswith("team vision: nominal quota 32, with borrowing 96")
     assert parts.startswith("each pod has at most 163 GiB of memory, 81 GiB of them for /dev/shm, and ")
     assert parts.endswith(" GiB of disk; all vCPUs of its VM")
-
-
-def test_a_job_with_errors_has_no_note(verdict: Judge) -> None:
-    assert verdict(gpu("h100", "nodes: 6"), "gke").notes == ()
-    assert verdict(tpu("tpu-v5e-4x8", "slices: 3"), "gke").notes != ()
 
 
 def test_an_image_from_elsewhere_is_found_before_the_cluster_refuses_its_pods(take: Take, new_lab: Lab) -> None:
@@ -585,7 +568,6 @@ def test_a_volume_of_another_region_is_an_error_that_names_nearer_ones(take: Tak
         ("disk", {"us-central1-b", None}, 0),  # GKE chooses the zone
         ("disk", {"us-central1-b", "us-central1-c"}, 1),
         ("files", {"us-central1-b"}, 0),
-        ("images", {"us-central1-b"}, 0),
     ],
 )
 def test_a_disk_in_another_zone_than_the_machines_is_found(
@@ -684,11 +666,9 @@ def test_a_part_of_a_vm_costs_that_part(take: Take) -> None:
 @pytest.mark.parametrize(
     ("fields", "field", "idle"),
     [
-        ("memory_gib: 250\n", "memory_gib", 3),
         ("memory_gib: 73\n", "memory_gib", 0),
         ("memory_gib: 75\n", "memory_gib", 1),
         ("cpu: 40\n", "cpu", 3),
-        ("cpu: 10\n", "cpu", 0),
         ("disk_gib: 30\n", "disk_gib", 3),
     ],
 )

@@ -428,8 +428,6 @@ MEMORY = LOCAL.replace("100", "100, medium: memory")
         (LOCAL, {"sizeLimit": "100Gi"}, ("0", "100Gi"), "1644Gi"),
         (MEMORY, {"medium": "Memory", "sizeLimit": "100Gi"}, ("100Gi", "0"), "1644Gi"),
         (f"shared_memory_gib: 16\n{MEMORY}", {"medium": "Memory", "sizeLimit": "100Gi"}, ("116Gi", "0"), "1644Gi"),
-        (f"memory_gib: 300\n{MEMORY}", {"medium": "Memory", "sizeLimit": "100Gi"}, ("300Gi", "0"), "300Gi"),
-        (f"disk_gib: 300\n{LOCAL}", {"sizeLimit": "100Gi"}, ("0", "300Gi"), "1644Gi"),
     ],
 )
 def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from local_google_cloud.api import Refusal, serve
 from tests.parts.jobs.runs import vertex_cloud
-from tests.parts.jobs.runs.api_stub import ApiStub, served, write_kubeconfig
+from tests.parts.jobs.runs.api_stub import write_kubeconfig
 from tests.parts.jobs.runs.stub_lab import FOLLOWING, JOB, KUEUE, RUN, SETS, Lab, one_sentence, stub_lab
 from tests.support.lab import write_lab
 from training_platform.cli.main import app
@@ -204,20 +204,6 @@ def test_a_job_file_changed_after_the_submission_is_reported(old: str, new: str,
     explanation = lab("why").stdout
 
     assert (f"jobs/vision/train.yaml differs from the submitted {RUN}" in explanation) is changed
-
-
-def test_a_run_is_found_where_its_file_pointed_when_it_was_submitted(lab: Lab) -> None:
-    path = lab.root / "jobs" / "vision" / "train.yaml"
-    path.write_text(JOB.replace("gpus, flavor: h100, nodes: 2", "tpus, flavor: tpu-v5e-4x8, slices: 1"))
-    tpus = json.loads(lab.kubeconfig.read_text())
-    tpus["contexts"].append({"name": "lab-tpus", "context": {"cluster": "b", "user": "a"}})
-    with served(ApiStub()) as empty:
-        tpus["clusters"].append({"name": "b", "cluster": {"server": empty}})
-        lab.kubeconfig.write_text(json.dumps(tpus))
-
-        (row,) = json.loads(lab("status", "--format", "json").stdout)
-
-    assert (row["name"], row["place"]) == (RUN, "gpus")
 
 
 def test_a_run_of_a_deleted_file_is_found_by_its_team(lab: Lab) -> None:

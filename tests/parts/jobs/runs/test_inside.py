@@ -108,7 +108,7 @@ def test_a_held_run_is_the_same_pod_with_a_command_that_ends_by_itself(lab: Lab)
 
 @pytest.mark.parametrize(
     ("limit_field", "minutes", "hours"),
-    [("", 60, 2), ("", 61, 3), (", max_run_hours: 1", 60, 1), (", max_run_hours: 9", 60, 2)],
+    [("", 61, 3), (", max_run_hours: 1", 60, 1), (", max_run_hours: 9", 60, 2)],
 )
 def test_kueue_ends_a_held_run_at_the_jobs_own_limit_at_the_latest(
     lab: Lab, limit_field: str, minutes: int, hours: int

@@ -104,19 +104,6 @@ def test_a_resource_with_a_running_job_is_not_restarted(kept: Kept) -> None:
     assert "has running jobs" in result.output
 
 
-@pytest.mark.parametrize("arguments", [("list",), ("reboot", "lab-vision", "tuning")])
-def test_missing_credentials_give_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
-) -> None:
-    root = write_repository(tmp_path / "lab")
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "nothing"))
-
-    result = CliRunner().invoke(app, ["persistent-resource", *arguments, "--root", str(root)])
-
-    assert (result.exit_code, result.output.count("\n")) == (2, 1)
-    assert result.output.startswith("training-platform: There are no credentials: ")
-
-
 def test_an_unknown_name_gives_one_sentence(kept: Kept) -> None:
     other = kept("reboot", "lab-vision", "tunning")
 

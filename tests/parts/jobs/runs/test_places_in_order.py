@@ -52,15 +52,6 @@ def test_valid_places_have_no_findings_and_the_first_is_used(new_lab: Lab) -> No
     assert flavors == ["h100", "a100-40"]
 
 
-@pytest.mark.parametrize("target", ["gke", "vertex"])
-@pytest.mark.parametrize("values", ["[]", "[1]", "['a']"])
-def test_a_list_of_no_places_is_refused(new_lab: Lab, target: str, values: str) -> None:
-    root = new_lab()
-    file = write(root, f"environment: lab\nimage: a:1\n{target}: {values}\n")
-
-    assert {finding.rule for finding in check_job(file, root, read_workspace(root), TODAY)} == {"job-model"}
-
-
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [

@@ -597,14 +597,12 @@ def test_a_shell_on_vertex_ai_is_a_field_of_the_job(job: Command, root: Path) ->
         assert "vertex.web_access: true in its job file" in job(command, run).stderr
 
 
-@pytest.mark.parametrize(
-    ("pools", "accelerators"),
-    [
-        ([{"replicaCount": "3", "machineSpec": {"acceleratorCount": 4}}, {"machineSpec": {"acceleratorCount": 2}}], 14),
-        ([{}, {"replicaCount": "5", "machineSpec": {"machineType": "n1-standard-4"}}], 0),
-    ],
-)
-def test_the_accelerators_of_a_run_are_those_of_all_replicas(pools: list[dict[str, Any]], accelerators: int) -> None:
+def test_the_accelerators_of_a_run_are_those_of_all_replicas() -> None:
+    pools = [
+        {"replicaCount": "3", "machineSpec": {"acceleratorCount": 4}},
+        {},
+        {"machineSpec": {"acceleratorCount": 2}},
+    ]
     body = {"name": "projects/p/locations/us-central1/customJobs/1", "jobSpec": {"workerPoolSpecs": pools}}
 
-    assert vertex_run(body).accelerators == accelerators
+    assert vertex_run(body).accelerators == 3 * 4 + 2

@@ -52,10 +52,6 @@ def test_a_pool_with_a_random_suffix_is_found_under_the_name_that_was_written_do
     assert find_id({"type": "gcp:container/nodePool:NodePool", "inputs": POOL}, holding(path)) == path
 
 
-def test_a_create_that_never_reached_the_cloud_has_no_id() -> None:
-    assert find_id({"type": "gcp:container/nodePool:NodePool", "inputs": POOL}, NOTHING) is None
-
-
 @pytest.mark.parametrize(
     ("kind", "inputs", "held", "expected"),
     [

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from local_google_cloud.api import Store
-from tests.parts.sandbox.run.repositories import STACK, Sandbox, family, held, small, state
+from tests.parts.sandbox.run.repositories import STACK, Sandbox, family, held, state
 from training_platform.parts.sandbox.run.folder import SandboxFolder, is_alive
 
 pytestmark = [
@@ -162,79 +161,3 @@ def test_a_protected_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox:
     assert "resources in the state: " in gone.stdout
     assert sandbox.folder.resources("small") == []
     assert not {"clusters", "nodePools", "instances", "networks"} & kinds(sandbox.folder)
-
-
-def test_a_stack_whose_file_is_gone_is_destroyed_by_its_state(sandbox: Sandbox) -> None:
-    file = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
-    section = "{project: example-train-small, production: false, deletion_protection: false}"
-    file.write_text(f"config:\n  training-platform:environment: {section}\n")
-    ran = sandbox("up", "small")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    file.unlink()
-
-    unknown = sandbox("up", "small")
-    gone = sandbox("destroy", "small")
-
-    assert unknown.returncode == 2
-    assert "'small' is not a stack" in unknown.stderr
-    assert gone.returncode == 0, gone.stdout + gone.stderr
-    assert "deleted 1 gcp Network" in gone.stdout
-    assert sandbox.folder.resources("small") == []
-
-
-QUOTA_STACK = """\
-config:
-  training-platform:environment:
-    project: example-train-small
-    production: false
-    clusters:
-      main:
-        location: us-central1-a
-        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
-        system_pool: {machine_type: e2-standard-8, min_nodes: 1, max_nodes: 1}
-"""
-REQUEST = """\
-    quota_requests:
-      h100:
-        service: compute.googleapis.com
-        quota_id: GPUS-PER-GPU-FAMILY-per-project-region
-        dimensions: {region: us-central1, gpu_family: NVIDIA_H100}
-        value: 96
-        justification: Two teams train at once.
-        contact: ml-platform@example.com
-"""
-
-
-def preferences(sandbox: Sandbox) -> list[dict[str, object]]:
-    held = Store(sandbox.folder.cloud).all()
-    return [record.body for record in held if "/quotaPreferences/" in record.name]
-
-
-def test_a_request_comes_up_once_and_stays_when_it_is_taken_out(tmp_path: Path) -> None:
-    sandbox = small(tmp_path / "repository", QUOTA_STACK + REQUEST)
-    path = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
-
-    ran = sandbox("up", "small")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    (preference,) = preferences(sandbox)
-    assert str(preference["name"]).endswith("/quotaPreferences/small-h100")
-    assert preference["service"] == "compute.googleapis.com"
-    assert preference["quotaId"] == "GPUS-PER-GPU-FAMILY-per-project-region"
-    assert preference["dimensions"] == {"region": "us-central1", "gpu_family": "NVIDIA_H100"}
-    assert preference["contactEmail"] == "ml-platform@example.com"
-    config = preference["quotaConfig"]
-    assert isinstance(config, dict)
-    assert config["preferredValue"] == "96"
-
-    again = sandbox("preview", "small")
-    assert re.match(r"small: preview done: \d+ unchanged\n", again.stdout), again.stdout + again.stderr
-
-    path.write_text(path.read_text().replace("value: 96", "value: 128"))
-    changed = sandbox("up", "small")
-    assert changed.returncode == 0, changed.stdout + changed.stderr
-    assert [preference_body["quotaConfig"]["preferredValue"] for preference_body in preferences(sandbox)] == ["128"]  # type: ignore[index]
-
-    path.write_text(QUOTA_STACK)
-    taken_out = sandbox("up", "small")
-    assert taken_out.returncode == 0, taken_out.stdout + taken_out.stderr
-    assert len(preferences(sandbox)) == 1

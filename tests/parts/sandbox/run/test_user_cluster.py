@@ -180,10 +180,6 @@ def test_a_sandbox_keeps_its_cluster_and_no_other_one(folder: SandboxFolder, tmp
     assert (folder.path / "cluster-kubeconfig.json").stat().st_mode & 0o077 == 0
 
 
-def test_without_the_options_a_sandbox_has_no_cluster(folder: SandboxFolder) -> None:
-    assert chosen_cluster(folder, None, None) is None
-
-
 def test_a_cluster_that_was_refused_is_not_kept(folder: SandboxFolder, tmp_path: Path, kept: Kept) -> None:
     chosen_cluster(folder, kubeconfig(tmp_path), "kind-lab")
 
