@@ -16,7 +16,6 @@ from kueue_model import read_manifests
 from tests.parts.simulate.clusters import sections, shares
 from tests.support.places import ORGANISATION
 from training_platform.cli.main import app
-from training_platform.config.reading.finding import UserError
 from training_platform.parts.jobs.runs.waits import Waits
 from training_platform.parts.simulate.now import predict
 
@@ -242,11 +241,3 @@ def test_now_draws_no_page_and_compares_nothing(tmp_path: Path, more: list[str])
 
     assert done.exit_code == 2
     assert "--now accepts" in done.stderr or "--manifests simulates no stack files" in done.stderr
-
-
-def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
-    predicted(tmp_path)
-    (tmp_path / "workloads.json").write_text("{}", encoding="utf-8")
-
-    with pytest.raises(UserError, match="is not a list of workloads"):
-        predict(tmp_path / "workloads.json", read_manifests(tmp_path / "queues.yaml"), range(1), NOW)

@@ -167,17 +167,6 @@ def test_a_team_without_jobs_gets_no_new_share(tmp_path: Path) -> None:
     assert "nlp's h100-spot" not in done.stderr
 
 
-def test_a_team_falls_back_to_spot_where_nothing_else_can_be_had(tmp_path: Path) -> None:
-    write(tmp_path, {"vision": shares(h100_reservation=16)})
-    rows = "".join(f"0,vision,16 h100,{24 * 3600}\n" for _ in range(2))
-    (tmp_path / "trace.csv").write_text(f"submitted,team,needs,seconds\n{rows}", encoding="utf-8")
-
-    done = recommend(tmp_path, {"wait": {"vision": "longest < 4h"}})
-
-    assert done.exit_code == 0, done.output
-    assert share(changed(tmp_path, done), "vision")["h100-spot"] == {"nominal_quota": 16}
-
-
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [

@@ -164,12 +164,6 @@ def test_rows_whose_moments_are_of_another_clock_are_findings(tmp_path: Path, qu
     assert [job.submitted for job in counted.jobs] == [0, 60]
 
 
-def test_names_with_commas_and_quotes_are_written_as_they_are_read_back(tmp_path: Path, queues: Cluster) -> None:
-    row = {"submitted": 0, "team": "vision", "needs": "8 h100", "seconds": 60, "job": 'a, "b"'}
-
-    assert [job.name for job in read(tmp_path, queues, trace_text([row])).jobs] == ['a, "b"']
-
-
 @pytest.mark.parametrize(
     ("header", "message"),
     [
@@ -236,20 +230,6 @@ def test_a_change_is_compared_with_the_files_of_a_commit(repository: Path) -> No
     assert "Nine of ten jobs of vision in main wait" in done.output
     assert "a day less." in done.output  # no spot VMs any more
     assert " → " in done.output
-
-
-def test_the_number_of_runs_is_reported_and_whether_they_are_equal(repository: Path) -> None:
-    (repository / "reserved.csv").write_text("submitted,team,needs,seconds\n0,nlp,8 h100,60\n", encoding="utf-8")
-
-    single, alike, drawn = (
-        run(repository, str(repository / name), "--runs", runs).stdout
-        for name, runs in (("reserved.csv", "1"), ("reserved.csv", "2"), ("trace.csv", "3"))
-    )
-
-    assert "median of" not in single
-    assert "Each figure is the median of 2 runs, and all runs are equal." in alike
-    assert "Each figure is the median of 3 runs, with minimum and maximum in parentheses" in drawn
-    assert " to " in drawn  # machines on spot arrive at random
 
 
 def test_several_runs_have_figures_each_and_bad_rows_end_with_1(repository: Path) -> None:

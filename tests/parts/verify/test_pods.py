@@ -82,12 +82,6 @@ def test_a_job_fails_only_at_its_first_attempt(attempt: str, code: int) -> None:
     assert (done.returncode, done.stdout) == (code, f"attempt {attempt} of verify-1-job\n")
 
 
-def test_every_program_is_run_here() -> None:
-    assert set(programs()) == {
-        "egress", "disk", "files", "lustre", "bucket", "attempt", "image"
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("body", [None, {}, {"networks": []}, {"networks": [{"ipAddresses": []}]}])
 def test_an_instance_without_an_address_is_undecided(body: Mapping[str, Any] | None) -> None:
     planned = StackResource(stack="lab", type=FILESTORE, name="homes", inputs={})

@@ -103,23 +103,6 @@ def test_without_a_terminal_nothing_is_asked_of_the_project(lab: Lab) -> None:
     assert ledgers(lab) == before
 
 
-def test_a_terminal_is_asked_once_after_the_plan(lab: Lab) -> None:
-    ours, theirs = pty.openpty()
-    words = ["verify", "lab", "--root", str(lab.root), "--probe", "storage-ready", "--anew"]
-    os.write(ours, b"n\n")
-
-    ran = subprocess.run(
-        [sys.executable, "-m", "training_platform.cli.main", *words, "--local-cloud", "http://127.0.0.1:9"],
-        check=False, stdin=theirs, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-
-    os.close(ours)
-    os.close(theirs)
-    assert "storage-ready" in ran.stdout
-    assert ran.stderr.count("Run these probes?") == 1
-    assert ran.returncode == 2
-
-
 def test_a_plan_has_the_probes_of_its_stages_and_asks_nothing(lab: Lab) -> None:
     result = verify(lab, "--plan", "--stage", "network", "--stage", "vertex")
 
@@ -154,16 +137,6 @@ def test_a_page_is_sent_once_and_a_terminal_is_asked_for_its_code(lab: Lab) -> N
     assert "000000x" not in ran.stdout
     assert ran.returncode == 1
     assert not any("vector(1)" in str(record.body) for record in lab.cloud.store.all())
-
-
-def test_a_probe_of_a_page_without_the_option_sends_nothing(lab: Lab) -> None:
-    former_ledgers = ledgers(lab)
-    with served(lab.seeded) as address:
-        result = verify(lab, "--probe", "monitoring-page", "--anew", "--yes", "--local-cloud", address)
-
-    assert "--page, which sends a message to people, is not set" in " ".join(result.stdout.split())
-    (ledger,) = [path for path in ledgers(lab) if path not in former_ledgers]  # both may be of one second
-    assert "making" not in ledger.read_text()
 
 
 def test_stages_and_the_probe_of_the_page_are_named_as_the_table_of_probes_has_them() -> None:
