@@ -76,3 +76,10 @@ def with_pool(job: ResolvedJob, **changes: Any) -> ResolvedJob:
 def with_team(job: ResolvedJob, **changes: Any) -> ResolvedJob:
     """Return a job whose team has other fields."""
     return dataclasses.replace(job, team=job.team.model_copy(update=changes))
+
+
+def insert(path: Path, before: str, lines: str) -> None:
+    """Insert lines into a file, before its only line that begins so."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count(f"\n{before}") == 1
+    path.write_text(text.replace(f"\n{before}", f"\n{lines}{before}"), encoding="utf-8")

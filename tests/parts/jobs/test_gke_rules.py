@@ -6,12 +6,11 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts.jobs.lab import Judge, Lab, Read, Take, container, pod, with_pool, with_team
+from tests.parts.jobs.lab import Judge, Lab, Read, Take, container, insert, pod, with_pool, with_team
 from tests.support.lab import ENVIRONMENT, NLP, VISION
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.config.model.environment import Destination
@@ -131,10 +130,9 @@ def test_queued_vms_of_a_job_come_from_one_zone_of_one_pool(
           first: {{{queued}, max_nodes: 5}}
           second: {{machine_type: a3-highgpu-8g, zone: us-central1-c, capacity: queued-provisioning, max_nodes: 3}}
 """
-    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100: {", f"{pools}          h100: {{")
-    share = "        h100: {nominal_quota: 32"
-    queued_share = "        h100-queued-provisioning: {nominal_quota: 64}\n"
-    insert(root / "stacks" / "Pulumi.lab-vision.yaml", share, f"{queued_share}{share}")
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", pools)
+    share = "        h100-queued-provisioning: {nominal_quota: 64}\n"
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", share)
 
     findings = gke_findings(take(gpu("h100-queued-provisioning", f"nodes: {nodes}"), workspace=read_workspace(root)))
 
@@ -338,7 +336,7 @@ def test_a_cache_of_a_bucket_fits_the_disk(take: Take) -> None:
     assert cache_findings(ONE_GPU, part + 1)[0][0] in ("error", "warning")
 
 
-POOLS = """
+POOLS = """\
           queue:
             {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: queued-provisioning, max_run_hours: 48,
              max_nodes: 2}
@@ -347,7 +345,7 @@ POOLS = """
                      max_nodes: 2}
 """
 CLASSES = "        compute_classes: {best: {priorities: [{node_pools: [classed]}]}}\n"
-SHARES = """
+SHARES = """\
         h100-queued-provisioning: {nominal_quota: 16}
         class-best: {nominal_quota: 16}
         h100-flex-start: {nominal_quota: 16}
@@ -357,21 +355,10 @@ SHARES = """
 @pytest.fixture
 def workspace(new_lab: Lab) -> Workspace:
     root = new_lab()
-    h100 = "          h100: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 8}"
-    share = "        h100: {nominal_quota: 32, borrowing_limit: 8}"
-    insert(root / "stacks" / "Pulumi.lab.yaml", h100, h100 + POOLS.rstrip())
-    cluster, _, pools = (
-        (root / "stacks" / "Pulumi.lab.yaml").read_text(encoding="utf-8").rpartition("        node_pools:")
-    )
-    (root / "stacks" / "Pulumi.lab.yaml").write_text(f"{cluster}{CLASSES}        node_pools:{pools}", encoding="utf-8")
-    insert(root / "stacks" / "Pulumi.lab-vision.yaml", share, share + SHARES.rstrip())
+    insert(root / "stacks" / "Pulumi.lab.yaml", "          h100:", POOLS)
+    insert(root / "stacks" / "Pulumi.lab.yaml", "        subnet: {nodes: 10.11.0.0/20,", CLASSES)
+    insert(root / "stacks" / "Pulumi.lab-vision.yaml", "        h100:", SHARES)
     return read_workspace(root)
-
-
-def insert(path: Path, line: str, lines: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.count(line) == 1
-    path.write_text(text.replace(line, lines), encoding="utf-8")
 
 
 @pytest.fixture

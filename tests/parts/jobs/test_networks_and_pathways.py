@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.parts.jobs.lab import Lab, Take, container, pod, template, without_nodes
+from tests.parts.jobs.lab import Lab, Take, container, insert, pod, template, without_nodes
 from tests.support.lab import ENVIRONMENT, VISION, write_lab
 from training_platform.catalog import IMAGES, MACHINE_TYPES
 from training_platform.config.reading.declaration import located
@@ -72,12 +72,6 @@ def job(take: Take, workspace: Workspace) -> Job:
         return take(f"{head}{target}", workspace=workspace)
 
     return taken
-
-
-def insert(path: Path, before: str, lines: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.count(f"\n{before}") == 1
-    path.write_text(text.replace(f"\n{before}", f"\n{lines}{before}"), encoding="utf-8")
 
 
 def variables(job: ResolvedJob) -> dict[str, str]:
