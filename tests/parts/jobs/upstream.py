@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from tests.support.plans import planned_stack
 from tests.support.stack_files import workspace_of
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.locations import region_of
@@ -15,7 +14,6 @@ from training_platform.config.workspace import Workspace
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.resolve import parse_job
 from training_platform.resources.launcher import PLAN_VARIABLE
-from training_platform.resources.resource_types import NODE_POOL
 
 POOLS: Mapping[str, Mapping[str, Any]] = {
     "a2-highgpu-1g": {"max_nodes": 1},
@@ -160,33 +158,6 @@ FIELDS: Mapping[str, Callable[[Rendered], str]] = {
 }  # fmt: skip
 
 
-@cache
-def pool(machine: str) -> dict[str, Any]:
-    """Return the inputs of the first node pool of a machine."""
-    plan = planned_stack(workspace().stacks["lab"], workspace())
-    return next(dict(row.inputs) for row in plan.of(NODE_POOL) if row.name.startswith(f"{machine}-pool"))
-
-
-POOL_FIELDS: Mapping[str, Callable[[dict[str, Any]], str]] = {
-    "pool: machine type": lambda inputs: str(inputs["nodeConfig"]["machineType"]),
-    "pool: further networks": lambda inputs: str(
-        len(inputs.get("networkConfig", {}).get("additionalNodeNetworkConfigs", []))
-    ),
-    "pool: network profile": lambda inputs: str(
-        inputs.get("networkConfig", {}).get("acceleratorNetworkProfile", "none")
-    ),
-    "pool: NUMA policy": lambda inputs: str(
-        inputs["nodeConfig"].get("kubeletConfig", {}).get("topologyManager", "none")
-    ),
-    "pool: driver": lambda inputs: str(
-        inputs["nodeConfig"]["guestAccelerators"][0]["gpuDriverInstallationConfig"]["gpuDriverVersion"]
-    ),
-    "pool: boot disk": lambda inputs: str(inputs["nodeConfig"]["bootDisk"]["diskType"]),
-    "pool: placement": lambda inputs: str((inputs.get("placementPolicy") or {}).get("tpuTopology") or "none"),
-    "pool: first nodes": lambda inputs: str(inputs["initialNodeCount"]),
-}
-
-
 def value(machine: str, field: str) -> str:
     """Return a field of the table as it is here."""
-    return POOL_FIELDS[field](pool(machine)) if field in POOL_FIELDS else FIELDS[field](rendered(machine))
+    return FIELDS[field](rendered(machine))
