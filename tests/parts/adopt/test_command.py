@@ -142,10 +142,6 @@ def test_everything_is_new_in_an_empty_project(root: Path) -> None:
     assert "lab: 0 resources to import" in ran.stdout
 
 
-def test_an_address_without_a_listener_gives_one_sentence(root: Path) -> None:
-    assert "cannot be reached" in sentence(run(root, "http://127.0.0.1:9"))
-
-
 def reported(root: Path, address: str) -> Any:
     ran = run(root, address, "--dry-run", "--format", "json")
     assert ran.exit_code == 1, ran.output

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parts.adopt.seeding import Seeded
-from tests.parts.adopt.stacks import PROJECT, Repository, adopted, contents_of, planned, small_plan, standing
-from training_platform.resources.resource_types import NODE_POOL, TENSORBOARD
+from tests.parts.adopt.stacks import Repository, adopted, planned, small_plan, standing
 
 pytestmark = pytest.mark.timeout(300)  # each plans a whole environment
 WIDE = """\
@@ -142,32 +140,3 @@ def test_a_difference_of_the_project_is_listed_by_field(repository: Repository) 
         pool: ["autoscaling.maxNodeCount is 7, planned 4"]
     }
     assert stack.replaced == []
-
-
-def test_a_pool_that_only_another_stack_file_has_is_not_planned(repository: Repository) -> None:
-    plan = small_plan(repository)
-    without_pool = [resource for resource in plan if resource.type != NODE_POOL or "a100" not in resource.name]
-
-    result = adopted(standing(plan), {"lab": without_pool})
-
-    path = "projects/example-lab/locations/us-central1-a/clusters/lab-main/nodePools/a100"
-    assert [tuple(resource) for resource in result.unplanned] == [("node pool", path)]
-
-
-def test_vertex_ai_is_asked_in_the_region_of_a_zone_whose_name_ends_in_several_letters() -> None:
-    seeded = Seeded(PROJECT)
-    for api in ("aiplatform", "compute", "file"):
-        seeded.ask("POST", f"serviceusage/v1/projects/{PROJECT}/services/{api}.googleapis.com:enable", {})
-    seeded.ask("POST", f"compute/beta/projects/{PROJECT}/global/networks", {"name": "own"})
-    instance = {
-        "tier": "BASIC_HDD",
-        "fileShares": [{"name": "share", "capacityGb": 1024}],
-        "networks": [{"network": "own", "modes": ["MODE_IPV4"]}],
-    }
-    locations = f"projects/{PROJECT}/locations"
-    seeded.ask("POST", f"file/v1beta1/{locations}/us-central1-ai1a/instances", instance, instanceId="homes")
-    seeded.ask("POST", f"aiplatform/v1beta1/{locations}/us-central1/tensorboards", {"displayName": "runs"})
-
-    (board,) = contents_of(seeded).of(TENSORBOARD).values()
-
-    assert board["displayName"] == "runs"

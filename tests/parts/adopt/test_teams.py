@@ -95,15 +95,6 @@ def test_every_option_of_a_team_that_an_api_returns_agrees_with_its_plan(
     assert result.unplanned == []
 
 
-def test_what_no_team_plans_is_listed_with_its_id(plans: Mapping[str, Sequence[StackResource]]) -> None:
-    seeded = standing(all_of(plans))
-    seeded.ask("POST", "storage/v1/b", {"name": "images-of-all", "location": "US"}, project=PROJECT)
-
-    assert [tuple(resource) for resource in adopted(seeded, plans).unplanned] == [
-        ("bucket", f"{PROJECT}/images-of-all")
-    ]
-
-
 APART = TEAM.replace("name: vision\n", "name: apart\n    project: example-apart\n", 1)
 
 

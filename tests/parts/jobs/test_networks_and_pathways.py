@@ -149,12 +149,6 @@ def test_the_sockets_of_tcpx_are_where_its_plugin_looks(job: Job) -> None:
     assert daemon["args"][daemon["args"].index("--uds_path") + 1] == place
 
 
-def test_the_apertures_of_tcpxo_are_where_its_plugin_looks(job: Job) -> None:
-    place = variables(job("h100-mega"))["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"]
-
-    assert mounts(container(job("h100-mega")))["apertures"] == place == "/dev/aperture_devices"
-
-
 def test_gib_is_where_its_installer_puts_it(job: Job) -> None:
     assert mounts(container(job("h200-spot")))["gib"] == "/usr/local/gib"
     assert variables(job("h200-spot"))["NCCL_NET"] == "gIB"

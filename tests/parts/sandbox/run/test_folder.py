@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.places import ORGANISATION, ROOT
 from training_platform.config.model.stack import read_stack
-from training_platform.parts.sandbox.run.folder import SECRET, CannotRun, SandboxFolder, salt_of, sandboxed
+from training_platform.parts.sandbox.run.folder import SECRET, CannotRun, SandboxFolder, sandboxed
 
 
 @pytest.fixture
@@ -234,14 +234,6 @@ def test_every_line_stays_where_it_is() -> None:
     assert [index for index, line in enumerate(lines) if "project:" in line] == [
         index for index, line in enumerate(copied) if "project:" in line
     ]
-
-
-def test_the_salt_of_the_sandbox_is_added_and_found_again() -> None:
-    text = sandboxed(FILE, salt="v1:abc:v1:def")
-
-    assert yaml.safe_load(text)["encryptionsalt"] == "v1:abc:v1:def"
-    assert salt_of(text) == "v1:abc:v1:def"
-    assert salt_of(FILE) is None
 
 
 @pytest.mark.parametrize("old", ["    deletion_protection: true\n", ""])
