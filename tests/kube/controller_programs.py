@@ -251,8 +251,8 @@ _KUBERNETES_CONTROLLERS: Final = ",".join(
     )
 )  # fmt: skip
 _CONTROLLERS_OF_KUBELETS: Final = (
-    "endpointslice-controller", "node-lifecycle-controller", "persistentvolume-binder-controller",
-    "pod-garbage-collector-controller", "taint-eviction-controller",
+    "endpoints-controller", "endpointslice-controller", "node-lifecycle-controller",
+    "persistentvolume-binder-controller", "pod-garbage-collector-controller", "taint-eviction-controller",
 )  # fmt: skip
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _CONFIGURATIONS: Final = {"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"}

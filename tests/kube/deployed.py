@@ -66,11 +66,15 @@ def without_nodes(
     needed: Sequence[str],
     definitions: Sequence[str] = (),
     *,
+    vision: tuple[str, str] = NO_GPUDIRECT,
     kubelets: bool = False,
     change: Callable[[Json], Json] = lambda body: body,
 ) -> Iterator[Deployed]:
-    """Run the cluster with an edit of its stack file; ``change`` returns what is applied for a planned object."""
-    plans = plans_of_dev(folder / "repository", {"dev": dev, "dev-vision": NO_GPUDIRECT})
+    """Run the cluster with edits of its and the team's stack file.
+
+    ``change`` returns what is applied for a planned object.
+    """
+    plans = plans_of_dev(folder / "repository", {"dev": dev, "dev-vision": vision})
     release = plans["dev"].one("kubernetes:helm.sh/v3:Release", f"{CLUSTER}-kueue-release").inputs["values"]
     settings = yaml.safe_load(release["managerConfig"]["controllerManagerConfigYaml"])
     kinds = (*KINDS, "gmp", *definitions)

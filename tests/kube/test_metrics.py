@@ -8,27 +8,24 @@ import re
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import pytest
 
 from tests.alerts.promtool import program
-from tests.kube.api_servers import ApiServer, ControlPlanes, free_port
+from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import KueueCluster, kueue_cluster
+from tests.kube.metrics_adapter import CLUSTER, METRIC, Cloud, adapter_program, running_adapter
 from tests.kube.metrics_api import SAMPLE
 from tests.kube.model_servers import ADAPTER_PATHS, adapter_objects, team
 from tests.kube.queues import Json, Queues, planned, stacks, until
-from tests.kube.tied_process import TiedProcess
 from tests.support.promql import OF_HISTOGRAMS, metrics
 from training_platform.quota.chip_hours import question
 from training_platform.resources.kueue import configuration
-from training_platform.resources.metrics_adapter import GROUP, NAME, NAMESPACE, adapter_deployment
+from training_platform.resources.metrics_adapter import GROUP
 from training_platform.resources.scope import Scope
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
@@ -124,113 +121,14 @@ def test_chip_hours_are_what_queues_held_and_a_deleted_job_keeps_its_own(cluster
     assert played.returncode == 0, played.stdout + played.stderr
 
 
-PROGRAM = "TRAINING_PLATFORM_METRICS_ADAPTER"
-PROJECT = "example-lab"
-CLUSTER = "lab-main"
-LOCATION = "us-central1-a"
-METRIC = "prometheus.googleapis.com/vllm:num_requests_waiting/gauge"
-_BEARER = {"access_token": "a", "expires_in": 3600, "token_type": "Bearer"}
-METADATA = {
-    "project/project-id": PROJECT, "instance/attributes/cluster-name": CLUSTER, "instance/hostname": "node",
-    "instance/attributes/cluster-location": LOCATION,
-    "instance/service-accounts/default/token": json.dumps(_BEARER),
-}  # fmt: skip
-WAITING = {"chat-a": 3, "chat-b": 4, "other": 100}  # requests, by pod
-
-
-class Cloud(ThreadingHTTPServer):
-    """The metadata server and Cloud Monitoring, as far as the adapter asks; ``filters`` are those of its queries."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.filters: list[str] = []
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.server_address[1]}"
-
-    def answer(self, path: str, query: dict[str, list[str]]) -> str:
-        """Return what is at a path."""
-        if path.startswith("/computeMetadata/v1/"):
-            return METADATA[path.removeprefix("/computeMetadata/v1/")]
-        if path.endswith(METRIC):
-            return json.dumps({"type": METRIC, "metricKind": "GAUGE", "valueType": "DOUBLE"})
-        if path.endswith("/timeSeries"):
-            self.filters += query["filter"]
-            return json.dumps({"timeSeries": [series(pod) for pod in re.findall(r'"(chat-.)"', query["filter"][0])]})
-        return "{}"
-
-
-class _Answers(BaseHTTPRequestHandler):
-    server: Cloud
-
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        text = self.server.answer(url.path, parse_qs(url.query))
-        self.send_response(200)
-        self.send_header("Metadata-Flavor", "Google")
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-def series(pod: str) -> Json:
-    """Return what Managed Prometheus writes of a pod."""
-    labels = {"project_id": PROJECT, "location": LOCATION, "cluster": CLUSTER, "namespace": "vision"}
-    interval = {"startTime": "2026-11-22T10:00:00Z", "endTime": "2026-11-22T10:01:00Z"}
-    return {
-        "metric": {"type": METRIC, "labels": {"pod": pod}},
-        "resource": {"type": "prometheus_target", "labels": labels},
-        "metricKind": "GAUGE",
-        "valueType": "DOUBLE",
-        "points": [{"interval": interval, "value": {"doubleValue": WAITING[pod]}}],
-    }
-
-
-@pytest.fixture
-def cloud() -> Iterator[Cloud]:
-    with Cloud() as cloud:
-        Thread(target=cloud.serve_forever, daemon=True).start()
-        yield cloud
-        cloud.shutdown()
+WAITING = {"chat-a": 3.0, "chat-b": 4.0, "other": 100.0}  # requests, by pod
 
 
 @pytest.fixture
 def api_server(tmp_path: Path) -> Iterator[ApiServer]:
-    if PROGRAM not in os.environ:
-        pytest.skip(f"{PROGRAM} names no adapter")
+    adapter_program()
     with ControlPlanes(Path(os.environ["KUBEBUILDER_ASSETS"]), tmp_path) as planes:
         yield planes.server("main")
-
-
-def run(server: ApiServer, cloud: Cloud, folder: Path) -> tuple[TiedProcess, str]:
-    """Start the adapter as its service account, and return where it answers."""
-    config = json.loads(server.kubeconfig(account=f"system:serviceaccount:{NAMESPACE}:{NAME}"))
-    for user in config["users"]:
-        del user["user"]["as-groups"]  # only what the deployment grants
-    path = folder / "kubeconfig"
-    port = free_port()
-    path.write_text(json.dumps(config), encoding="utf-8")
-    (container,) = adapter_deployment()["template"]["spec"]["containers"]
-    here = {
-        "secure-port": port, "bind-address": "127.0.0.1", "cert-dir": folder,
-        "stackdriver-endpoint": f"http://{cloud.address}/",
-        **{f"{role}-kubeconfig": path for role in ("lister", "authentication", "authorization")},
-    }  # fmt: skip
-    flags = [*container["command"][1:], *(f"--{name}={value}" for name, value in here.items())]
-    variables = [f"GCE_METADATA_HOST={cloud.address}", f"HOME={folder}"]
-    process = TiedProcess(["env", *variables, os.environ[PROGRAM], *flags], folder / "adapter.log")
-    return process, f"https://127.0.0.1:{port}"
-
-
-def ready(client: httpx.Client) -> bool:
-    try:
-        return client.get("/healthz").is_success
-    except httpx.TransportError:
-        return False
 
 
 def pod(name: str, labels: Any) -> Json:
@@ -239,7 +137,7 @@ def pod(name: str, labels: Any) -> Json:
 
 
 def test_the_adapter_says_of_each_pod_what_the_autoscaler_asks(
-    api_server: ApiServer, cloud: Cloud, tmp_path: Path, scope: Scope
+    api_server: ApiServer, tmp_path: Path, scope: Scope
 ) -> None:
     bodies = {body["kind"]: body for body in planned(stacks({}, team(16, 2)))}
     (metric,) = bodies["HorizontalPodAutoscaler"]["spec"]["metrics"]
@@ -253,17 +151,14 @@ def test_the_adapter_says_of_each_pod_what_the_autoscaler_asks(
         for name in WAITING:
             cluster.create("/api/v1/namespaces/vision/pods", pod(name, labels if name.startswith("chat") else {}))
 
-    process, url = run(api_server, cloud, tmp_path)
-    try:
+    with Cloud(WAITING) as cloud, running_adapter(api_server, cloud, tmp_path) as port:
         headers = {"Authorization": f"Bearer {api_server.token}"}
+        url = f"https://127.0.0.1:{port}"
         with httpx.Client(base_url=url, verify=False, headers=headers, trust_env=False) as adapter:  # noqa: S501 # its own
-            until(partial(ready, adapter), bool)
             name = quote(metric["pods"]["metric"]["name"], safe="")
             selector = ",".join(f"{key}={value}" for key, value in labels.items())
             path = f"/apis/{GROUP}/v1beta2/namespaces/vision/pods/*/{name}"
             answer = adapter.get(path, params={"labelSelector": selector})
-    finally:
-        process.close()
 
     assert answer.is_success, answer.text
     values = {row["describedObject"]["name"]: row["value"] for row in answer.json()["items"]}
