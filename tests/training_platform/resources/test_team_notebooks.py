@@ -12,6 +12,7 @@ from tests.support import stack_files
 from tests.support.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
+from training_platform.config.model.workloads import Notebooks
 from training_platform.config.names import CACHES, cache_variables
 from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
@@ -157,7 +158,8 @@ def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:
     variables = profile()["kubespawner_override"]["environment"]
 
     places = {f"DATA_SET_{name.upper()}": f"/data/{name}" for name in ("files", "images", "weights")}
-    of_the_team = {name: variables[name] for name in ("HF_HUB_CACHE", "HF_DATASETS_CACHE")}
+    others = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "JUPYTERHUB_ACTIVITY_INTERVAL")
+    of_the_team = {name: variables[name] for name in others}
     assert variables == places | cache_variables("/home/jovyan/.cache") | of_the_team
 
 
@@ -170,9 +172,18 @@ def test_notebooks_of_everybody_mount_buckets_where_they_have_an_account(buckets
     single = hub_values("main", cluster, cluster.notebooks, "homes", data)["singleuser"]
 
     assert set(data) == ({"files", "images"} if buckets else {"files"})  # no disk, and nothing of one team
-    assert set(single["extraEnv"]) == {f"DATA_SET_{name.upper()}" for name in data} | CACHES.keys()
+    data_paths = {f"DATA_SET_{name.upper()}" for name in data}
+    assert set(single["extraEnv"]) == data_paths | CACHES.keys() | {"JUPYTERHUB_ACTIVITY_INTERVAL"}
     assert single.get("serviceAccountName") == ("notebooks" if buckets else None)
     assert ("extraAnnotations" in single) is buckets
+
+
+def test_the_hub_hears_of_its_use_within_the_shortest_idle_time() -> None:
+    interval = int(profile()["kubespawner_override"]["environment"]["JUPYTERHUB_ACTIVITY_INTERVAL"])
+    jitter = 1.1  # jupyterhub 5.5.0, singleuser/extension.py
+    (minimum,) = Notebooks.model_fields["idle_minutes"].metadata
+
+    assert interval * jitter < minimum.ge * 60
 
 
 def test_it_says_when_it_ends() -> None:
