@@ -6,17 +6,15 @@ of Filestore.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.containers.nodes import IMAGE, NODE, bridge, node, on_this_machine, outfit, python_image
-from tests.kube.clusters import NEEDED
-from tests.kube.deployed import FLAVOR, GPU, GPU_TAINT, NOTEBOOKS, TEAM, without_nodes
+from tests.containers.hubs import notebook_node
+from tests.containers.nodes import IMAGE, NODE, python_image
+from tests.kube.deployed import FLAVOR, NOTEBOOKS, TEAM
 from tests.kube.queues import Json, Queues, until
 from training_platform.resources.notebooks import HUB_ACCOUNT, HUB_NAMESPACE
 
@@ -115,24 +113,11 @@ def notebook(profile: Json, user: str) -> Json:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebooks]:
     image = python_image()
-    programs = Path(os.environ["TRAINING_PLATFORM_CONTAINERS"])
     folder = tmp_path_factory.mktemp("notebooks")
-    share = folder / "share"
-    share.mkdir()
-    with ExitStack() as stack:
-        change = on_this_machine(folder)
-        lab = stack.enter_context(without_nodes(folder / "dev", NOTEBOOKS, NEEDED, kubelets=True, change=change))
-        stack.enter_context(bridge())
-        server = lab.kueue.server
-        stack.enter_context(node(server, NODE, image, programs=programs, logs=folder / NODE))
-        outfit(server, NODE, lab.node_labels(), {GPU: 16})
-        jobs = "/apis/batch/v1/namespaces/default/jobs"
-        ended = Queues(lab.kueue.client)
-        until(lambda: [job["status"].get("succeeded") for job in ended.get(jobs)["items"]], all)
-        server.merge(f"/api/v1/nodes/{NODE}", {"spec": {"taints": [GPU_TAINT]}})
+    with notebook_node(folder, NOTEBOOKS, image) as lab:
         (team,) = lab.values("notebooks")["custom"]["teamProfiles"]
         (profile,) = team["profiles"]
-        yield Notebooks(lab.kueue.client, profile, share / TEAM)
+        yield Notebooks(lab.kueue.client, profile, folder / "share" / TEAM)
 
 
 @pytest.fixture(autouse=True)
