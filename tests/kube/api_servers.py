@@ -1,8 +1,6 @@
-"""Real Kubernetes API servers on the loopback interface, one for each cluster, and REST calls to them.
+"""A real Kubernetes API server on the loopback interface, and REST calls to it.
 
-Each cluster needs its own, since clusters have namespaces and cluster-scoped objects of the same names. They share one
-etcd, with a prefix for each cluster. An API server starts at its cluster's first call, in 3 s, and takes 270 MB
-(kube-apiserver 1.33, idle machine, 2026-11-21).
+It takes 3 s to start, and 270 MB (kube-apiserver 1.33, idle machine, 2026-11-21).
 """
 
 from __future__ import annotations
@@ -13,13 +11,12 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
-from threading import RLock
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 import httpx
 
@@ -39,15 +36,15 @@ _PARTS_OF_GKE: Final = 6  # projects/*/locations/*/clusters/*
 # a quota without counts refuses everything; with the third, claims could never be deleted.
 _QUOTA: Final = "ResourceQuota"
 _NO_PLUGINS: Final = ("ServiceAccount", _QUOTA, "StorageObjectInUseProtection")
-_NAMESPACES: Final = "/api/v1/namespaces"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class ControlPlanes:
-    """API servers by cluster, while the block runs; ``folder`` has their data, certificates and logs.
+    """An API server with its etcd, while the block runs; ``folder`` has their data, certificates and logs.
 
-    ``binaries`` is the folder of both programs. Each cluster has a folder of its name with a ``kubeconfig``, for people
-    and the released plugin; the one in ``folder`` has all clusters. ``quotas`` enforces those of namespaces, which
-    takes Kubernetes' controllers. ``flags`` are further ones of each API server.
+    ``binaries`` is the folder of both programs. ``folder`` gets a ``kubeconfig`` for people and for the released
+    plugin. ``quotas`` enforces the quotas of namespaces, which needs Kubernetes' controllers. ``flags`` are further
+    flags of the API server.
     """
 
     def __init__(
@@ -57,64 +54,26 @@ class ControlPlanes:
         self._flags = dict(flags or {})
         self._without = ",".join(name for name in _NO_PLUGINS if not (quotas and name == _QUOTA))
         self._folder = folder
-        self._running: list[TiedProcess] = []
-        self._etcd = ""  # its URL
-        self._servers: dict[str, ApiServer] = {}
-        self._lock = RLock()
+        self._running = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for server in self._servers.values():
-            server.http.close()
-        for process in reversed(self._running):  # etcd last
-            process.close()
+        self._running.close()  # etcd last
 
     def server(self, cluster: str) -> ApiServer:
-        """Return a cluster's API server, started if necessary; one thread at a time may call this for a cluster.
+        """Start the API server of a cluster, whose kubeconfig has the context that gcloud would write.
 
         Raises ObjectRefused if it does not start.
         """
-        if cluster not in self._servers:
-            with self._lock:
-                self._etcd = self._etcd or self._start_etcd()
-            server = self._start(cluster)
-            with self._lock:
-                self._servers[cluster] = server
-                configs = [json.loads(server.kubeconfig(context(name))) for name, server in self._servers.items()]
-                sections = ("clusters", "users", "contexts")
-                rows = {section: [row for config in configs for row in config[section]] for section in sections}
-                write_private(self._folder / "kubeconfig", json.dumps({**configs[-1], **rows}, indent=1))
-        return self._servers[cluster]
-
-    def folder_of(self, cluster: str) -> Path:
-        """Return the folder of a cluster."""
-        return self._folder / quote(cluster)
-
-    def _start_etcd(self) -> str:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        url = f"http://127.0.0.1:{free_port()}"
-        flags = {
-            "data-dir": self._folder / "etcd",
-            "listen-client-urls": url,
-            "advertise-client-urls": url,
-            "listen-peer-urls": "http://127.0.0.1:0",  # there are no peers
-        }
-        self._running.append(etcd := run_program(self._binaries / ETCD, flags, self._folder))
-        with httpx.Client(trust_env=False) as http:
-            wait_until_ready(etcd, http, f"{url}/health")
-        return url
-
-    def _start(self, cluster: str) -> ApiServer:
-        folder = self.folder_of(cluster)
-        folder.mkdir(parents=True, exist_ok=True)
+        etcd = self._start_etcd()
+        folder = self._folder
         server = ApiServer(f"https://127.0.0.1:{free_port()}", secrets.token_urlsafe(), folder / "apiserver.crt")
         tokens = folder / "tokens.csv"
         write_private(tokens, f'{server.token},admin,admin,"system:masters"\n')
         flags = {
-            "etcd-servers": self._etcd,
-            "etcd-prefix": f"/{quote(cluster)}",
+            "etcd-servers": etcd,
             "bind-address": "127.0.0.1",
             "secure-port": server.url.rpartition(":")[2],
             "cert-dir": folder,  # it creates its key and certificate there
@@ -128,13 +87,26 @@ class ControlPlanes:
             "disable-admission-plugins": self._without,
             **self._flags,
         }
-        process = run_program(self._binaries / API_SERVER, flags, folder)
-        with self._lock:
-            self._running.append(process)
+        process = self._running.enter_context(closing(run_program(self._binaries / API_SERVER, flags, folder)))
         _wait_for(process, (folder / "apiserver.key").exists)  # written after the certificate
+        self._running.callback(server.http.close)
         wait_until_ready(process, server.http, "/readyz")
         write_private(folder / "kubeconfig", server.kubeconfig(context(cluster)))
         return server
+
+    def _start_etcd(self) -> str:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        url = f"http://127.0.0.1:{free_port()}"
+        flags = {
+            "data-dir": self._folder / "etcd",
+            "listen-client-urls": url,
+            "advertise-client-urls": url,
+            "listen-peer-urls": "http://127.0.0.1:0",  # there are no peers
+        }
+        etcd = self._running.enter_context(closing(run_program(self._binaries / ETCD, flags, self._folder)))
+        with httpx.Client(trust_env=False) as http:
+            wait_until_ready(etcd, http, f"{url}/health")
+        return url
 
 
 def context(cluster: str) -> str:
@@ -196,16 +168,6 @@ class ObjectNotFound(ObjectRefused):
     """The object, its namespace or its kind does not exist."""
 
 
-class ApiConflict(ObjectRefused):
-    """The object was changed in the meantime."""
-
-
-_REFUSALS: Final[dict[int, type[ObjectRefused]]] = {
-    HTTPStatus.NOT_FOUND: ObjectNotFound,
-    HTTPStatus.CONFLICT: ApiConflict,
-}
-
-
 @dataclass(frozen=True)
 class ApiServer:
     """An API server: its address, an administrator's token, and its certificate.
@@ -216,7 +178,6 @@ class ApiServer:
     url: str
     token: str
     certificate: Path
-    _kinds: dict[tuple[str, str], Json] = field(default_factory=dict, init=False)  # rows of discovery, by root and kind
 
     @cached_property
     def http(self) -> httpx.Client:
@@ -249,92 +210,44 @@ class ApiServer:
         }
         return json.dumps(config, indent=1)
 
-    def path(self, group: str, version: str, kind: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of an object, by default in the server's preferred version.
-
-        Raises ObjectNotFound for an unknown kind.
-        """
-        root = f"/api/{version or 'v1'}"
-        if group:
-            root = f"/apis/{group}/{version or self.call('GET', f'/apis/{group}')['preferredVersion']['version']}"
-        if (root, kind) not in self._kinds:
-            self._kinds.update({(root, row["kind"]): row for row in self._resources(root)})
-        row = self._kinds.get((root, kind))
-        if row is None:
-            raise ObjectNotFound(f'no matches for kind "{kind}" in version "{root.removeprefix("/apis/")}"')
-        inside = f"/namespaces/{namespace}" if row["namespaced"] and namespace else ""
-        return f"{root}{inside}/{row['name']}" + (f"/{name}" if name else "")
-
     def read(self, path: str) -> Json | None:
         """Return an object without ``managedFields``, or ``None``."""
         try:
-            return _plain(self.call("GET", path))
+            obj = self.call("GET", path)
         except ObjectNotFound:
             return None
+        obj.get("metadata", {}).pop("managedFields", None)
+        return obj
 
-    def apply(self, path: str, obj: Json, *, dry_run: bool = False, force: bool = False) -> Json:
+    def apply(self, path: str, obj: Json, *, force: bool = False) -> None:
         """Apply an object server-side: create it, or set its fields and delete those that an earlier apply set.
 
         ``force`` takes over fields that others have set; without it they are a conflict. Unknown fields (seen with
         1.33) and repeated fields are refused.
         """
         options = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", "force": str(force).lower()}
-        if dry_run:
-            options["dryRun"] = "All"
         headers = {"Content-Type": "application/apply-patch+yaml"}  # JSON is YAML
-        return _plain(self.call("PATCH", path, params=options, json=obj, headers=headers))
+        self.call("PATCH", path, params=options, json=obj, headers=headers)
 
     def merge(self, path: str, body: Json, manager: str = "tests") -> None:
         """Change fields of an object by a merge patch of a field manager; null deletes a field."""
         headers = {"Content-Type": "application/merge-patch+json"}
         self.call("PATCH", path, params={"fieldManager": manager}, json=body, headers=headers)
 
-    def delete(self, path: str, *, controlled: bool = False) -> None:
-        """Delete an object, if it exists.
-
-        With controllers (``controlled``), wait until they have removed their finalizers; without, remove them.
-        """
+    def delete(self, path: str) -> None:
+        """Delete an object and its finalizers, if it exists."""
         try:
             self.call("DELETE", path, params={"propagationPolicy": "Background"})
         except ObjectNotFound:
             return
-
-        def finalizers() -> list[str]:
-            return at(self.read(path), ("metadata", "finalizers")) or []
-
-        if controlled:
-            *_, plural, name = path.split("/")
-            _wait_until(
-                lambda: not finalizers(),
-                lambda: f'{plural} "{name}" is being deleted, and held by {", ".join(finalizers())}',
-            )
-        elif finalizers():
+        if at(self.read(path), ("metadata", "finalizers")):
             self.merge(path, {"metadata": {"finalizers": None}})
 
     def ensure_namespace(self, name: str) -> None:
         """Create a namespace if it does not exist."""
-        path = f"{_NAMESPACES}/{name}"
+        path = f"/api/v1/namespaces/{name}"
         if self.read(path) is None:
             self.apply(path, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-
-    def delete_namespace(self, name: str) -> None:
-        """Delete a namespace and everything in it, with the namespace controller or instead of it."""
-        path = f"{_NAMESPACES}/{name}"
-        self.delete(path)
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            groups = self.call("GET", "/apis")["groups"]
-            for root in ("/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)):
-                for row in self._resources(root):
-                    if row["namespaced"] and "deletecollection" in row["verbs"]:
-                        collection = f"{root}/namespaces/{name}/{row['name']}"
-                        self.call("DELETE", collection, params={"propagationPolicy": "Background"})
-            try:
-                self.call("PUT", f"{path}/finalize", json={**self.call("GET", path), "spec": {"finalizers": []}})
-            except ObjectNotFound:
-                return
-            except ApiConflict:  # with the controller
-                time.sleep(_POLL_SECONDS)
 
     def define(self, definitions: Iterable[Json]) -> None:
         """Install CustomResourceDefinitions, and wait until discovery lists their kinds.
@@ -344,10 +257,7 @@ class ApiServer:
         defined: set[str] = set()
         for definition in definitions:
             spec = definition["spec"]
-            path = self.path(
-                "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "", definition["metadata"]["name"]
-            )
-            self.apply(path, definition, force=True)
+            self.apply(f"{_DEFINITIONS}/{definition['metadata']['name']}", definition, force=True)
             served = (version["name"] for version in spec["versions"] if version["served"])
             defined |= {f"{spec['group']}/{version}/{spec['names']['plural']}" for version in served}
 
@@ -381,16 +291,5 @@ class ApiServer:
         body: Json = response.json() if response.headers["Content-Type"].startswith("application/json") else {}
         if response.is_success:
             return body
-        raise _REFUSALS.get(response.status_code, ObjectRefused)(body.get("message") or response.text.strip())
-
-    def _resources(self, root: str) -> list[Json]:
-        """Return the resources of a version, without subresources such as ``pods/log``; [] if it is not served."""
-        try:
-            return [row for row in self.call("GET", root)["resources"] if "/" not in row["name"]]
-        except ObjectNotFound:
-            return []
-
-
-def _plain(obj: Json) -> Json:
-    obj.get("metadata", {}).pop("managedFields", None)
-    return obj
+        refusal = ObjectNotFound if response.status_code == HTTPStatus.NOT_FOUND else ObjectRefused
+        raise refusal(body.get("message") or response.text.strip())

@@ -349,13 +349,6 @@ class _Starter(NamedTuple):
         return self.running.enter_context(closing(process))
 
 
-def remove_webhooks(server: ApiServer) -> None:
-    """Delete the webhooks of ended controllers: nothing answers there, so they would refuse every object."""
-    for kind in _CONFIGURATIONS.values():
-        for name in PROGRAMS:
-            server.delete(server.path(_ADMISSION, "v1", kind, "", name))
-
-
 def _register(server: ApiServer, name: str, webhooks: Sequence[Webhook], port: int) -> None:
     """Register a controller's webhooks with an API server."""
     bundle = base64.b64encode(server.certificate.read_bytes()).decode("ascii")
@@ -379,4 +372,4 @@ def _register(server: ApiServer, name: str, webhooks: Sequence[Webhook], port: i
                     row["namespaceSelector"] = webhook.namespaces
                 rows.append(row)
         body = {"apiVersion": f"{_ADMISSION}/v1", "kind": kind, "metadata": {"name": name}, "webhooks": rows}
-        server.apply(server.path(_ADMISSION, "v1", kind, "", name), body, force=True)
+        server.apply(f"/apis/{_ADMISSION}/v1/{kind.lower()}s/{name}", body, force=True)

@@ -8,10 +8,9 @@ from typing import Any, Final
 from tests.kube.queues import Json, Queues, stacks
 from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.types import MachineType
-from training_platform.config.expansion import QUEUED_LABEL
+from training_platform.config.expansion import QUEUED_LABEL, Flavor
 from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
-from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.resolve import ResolvedJob, parse_job
 
 TEAM: Final = "vision"
@@ -58,11 +57,11 @@ def lab(
     return workspace, job
 
 
-def node(queues: Queues, job: ResolvedJob, index: int, node_pool: str) -> None:
-    """Add a VM of a job's flavor as GKE labels and taints it; all are in one block and one subblock."""
-    flavor = on_gke(job).flavor
+def node(queues: Queues, flavor: Flavor, index: int, node_pool: str) -> None:
+    """Add a VM of a flavor as GKE labels and taints it; all are in one block and one subblock."""
     machine = flavor.pools[0].machine
     labels = {**flavor.node_labels, "cloud.google.com/gke-nodepool": node_pool}
+    labels["node.kubernetes.io/instance-type"] = machine.name
     labels |= {level: level.rpartition("-")[2] for level in flavor.topology_levels[:-1] if level not in labels}
     if "cloud.google.com/gce-topology-host" in labels:
         labels["cloud.google.com/gce-topology-host"] = f"host-{index}"

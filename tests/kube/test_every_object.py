@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kube.api_store import NAMESPACES
 
 from benchmarks.fleet import FleetSize, write_fleet
-from tests.kube.api_store import NAMESPACES
 from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
 from tests.kube.queues import KUEUE, PATHS, Json, Queues, until
 from tests.kube.rendered_objects import GKES_OWN, ApiServer, Rendered, rendered

@@ -15,6 +15,7 @@ from tests.kube.jobs_on_nodes import case, lab, left, node
 from tests.kube.queues import KUEUE, Json, planned, until
 from tests.kube.server import Server
 from training_platform.catalog import IMAGES
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset
 from training_platform.parts.jobs.naming import as_run
 from training_platform.parts.jobs.runs.logs import RESTARTS
@@ -51,7 +52,7 @@ def started(queues: Heads, *, limit: int = 0, **fields: Any) -> None:
     workspace, job = lab(machine, target, **fields)
     queues.deploy_all(planned(workspace))
     for index in range(2):
-        node(queues, job, index, "pool-0")
+        node(queues, on_gke(job).flavor, index, "pool-0")
     body = jobset(as_run(job, RUN))
     if limit:
         assert body["metadata"]["labels"][RUN_LABEL] == "3600"

@@ -195,7 +195,7 @@ def test_programs_of_the_pods_find_each_other_by_their_variables_alone(
 def test_a_job_of_one_gpu_is_packed_beside_seven_others(queues: Queues, pool: Json) -> None:
     workspace, job = lab(*case(MEGA, {"nodes": 1, "gpus": 1}, max_nodes=1, **pool))
     queues.deploy_all(planned(workspace))
-    node(queues, job, 0, "pool-0")
+    node(queues, on_gke(job).flavor, 0, "pool-0")
 
     for letter in "bcdfghjkl":
         body = jobset(as_run(job, f"train-bcdf{letter}"))
@@ -258,7 +258,7 @@ def runs(queues: Queues, job: ResolvedJob) -> None:
     body = jobset(as_run(job, RUN))
     pool = usable_pools(flavor, gke_job.hosts)[0]
     for index in range(count):
-        node(queues, job, index, f"{pool.name}-{index // pool.hosts if flavor.topology else 0}")
+        node(queues, flavor, index, f"{pool.name}-{index // pool.hosts if flavor.topology else 0}")
     queues.create(f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{team}/jobsets", body)
     if flavor.by_request:
         queues.says(queues.request(team, RUN), "Provisioned", ResizeRequestName="resize-1")

@@ -9,9 +9,7 @@ stayed so; series of programs that do not run here, such as GKE's system metrics
 
 from __future__ import annotations
 
-import base64
 import os
-import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -24,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.alerts.promtool import Scenario, play, program
-from tests.kube.api_servers import ApiServer, ControlPlanes, run_program
+from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import KINDS, folder_of, needed_binaries
 from tests.kube.controller_programs import (
     PROGRAMS,
@@ -37,25 +35,50 @@ from tests.kube.heads import Heads
 from tests.kube.jobs_on_nodes import node
 from tests.kube.metrics_api import SAMPLE
 from tests.kube.queues import Json, planned, until
-from tests.kube.sandboxes import CLUSTER, FILES
-from tests.kube.tied_process import TiedProcess
 from training_platform.cli.main import app
-from training_platform.config.reading.source import read_source
 from training_platform.config.workspace import read_workspace
-from training_platform.parts.jobs.resolve import parse_job
 from training_platform.resources.kueue import configuration
 from training_platform.resources.monitoring import alert_rules
 from training_platform.rules.documents.definitions import read_definitions
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
+CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-gpus"
+ENVIRONMENT = """\
+config:
+  training-platform:environment:
+    project: example-lab
+    production: false
+    clusters:
+      gpus:
+        location: us-central1-a
+        subnet: {nodes: 10.12.0.0/20, pods: 10.66.0.0/16, services: 10.12.16.0/20}
+        node_pools:
+          l4: {machine_type: g2-standard-8, min_nodes: 2, max_nodes: 4}
+"""
+TEAM = """\
+config:
+  training-platform:team:
+    environment: lab
+    name: vision
+    members: ["group:vision@example.com"]
+    shares:
+      gpus:
+        l4: {nominal_quota: 2}
+"""
+JOB = """\
+environment: lab
+image: registry.example.com/train:1
+command: [python, -m, train]
+gke: {cluster: gpus, flavor: l4, nodes: 2}
+"""
+FILES = {"stacks/Pulumi.lab.yaml": ENVIRONMENT, "stacks/Pulumi.lab-vision.yaml": TEAM, "jobs/vision/train.yaml": JOB}
 KUBERNETES = ("controller_manager", "scheduler")
 JOBSET = ("jobset",)
 KUEUES = ("kueue-a", "kueue-b")
 UNITS: Mapping[str, tuple[str, ...]] = {"kubernetes": KUBERNETES, "jobset": JOBSET, **dict.fromkeys(KUEUES, ("kueue",))}
 RUNS = "train-runs"
 WAITS = "train-waits"
-GPU = "nvidia.com/gpu"
 
 
 def elected(host: Host, settings: Any) -> Launch:
@@ -72,8 +95,6 @@ class Night:
         self.root = root
         self.server = server
         self.queues = queues
-        self.programs = Path(os.environ["KUBEBUILDER_ASSETS"])
-        self.programs_again: list[TiedProcess] = []
         self._binaries = binaries
         self._running: dict[str, ExitStack] = {}
         self._metrics: dict[str, str] = {}
@@ -102,8 +123,6 @@ class Night:
         """End what runs."""
         for stack in self._running.values():
             stack.close()
-        for process in self.programs_again:
-            process.close()
 
     def folder(self, unit: str) -> Path:
         """Return the folder of a unit's last start."""
@@ -111,11 +130,9 @@ class Night:
 
     def add_nodes(self) -> None:
         """Add the VMs of the job's pool."""
-        file = "jobs/vision/train.yaml"
-        job, _ = parse_job(read_source(self.root / file, file), read_workspace(self.root))
-        assert job is not None
+        flavor = read_workspace(self.root).flavors("lab", "gpus")["l4"]
         for index in range(2):
-            node(self.queues, job, index, "l4-0")
+            node(self.queues, flavor, index, "l4-0")
 
     def tend(self) -> None:
         """Start again what has ended by itself, as a kubelet does."""
@@ -123,28 +140,6 @@ class Night:
             if not self.alive(unit):
                 self.kill(unit)
                 self.start(unit)
-
-    def certify(self, certificate: Path, key: Path) -> None:
-        """Give the webhooks of Kueue a certificate, and tell the API server of it, as Kueue does."""
-        for unit in KUEUES:
-            folder = self.folder(unit) / "kueue-files/k8s-webhook-server/serving-certs"
-            shutil.copy(key, folder / "tls.key")
-            shutil.copy(certificate, folder / "tls.crt")
-        bundle = base64.b64encode(certificate.read_bytes()).decode("ascii")
-        for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-            path = f"/apis/admissionregistration.k8s.io/v1/{kind}/kueue"
-            configuration = self.queues.get(path)
-            for hook in configuration["webhooks"]:
-                hook["clientConfig"]["caBundle"] = bundle
-            self.server.call("PUT", path, json=configuration)
-
-    def collector(self) -> TiedProcess:
-        """Run the controller that deletes the pods of nodes that are gone."""
-        folder = self.folder("kubernetes")
-        flags = {"controllers": "pod-garbage-collector-controller", "secure-port": "0", "leader-elect": "false"}
-        kubeconfig = {"kubeconfig": folder / "controller_manager.kubeconfig"}
-        (logs := self.root / "collector").mkdir(exist_ok=True)
-        return run_program(self._binaries["controller_manager"], {**flags, **kubeconfig}, logs)
 
     def alive(self, unit: str) -> bool:
         return any(processes(self._binaries[name], self.folder(unit)) for name in UNITS[unit])

@@ -26,6 +26,7 @@ from tests.kube.heads import JOBSETS, Heads
 from tests.kube.jobs_on_nodes import case, lab, node
 from tests.kube.queues import KUEUE, Queues, planned, until
 from training_platform.catalog.types import Json
+from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset as rendered
 from training_platform.parts.jobs.naming import as_run
 from training_platform.resources.kueue import configuration
@@ -211,7 +212,7 @@ def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jo
     with jobset.run("before"):
         queues.deploy_all(planned(workspace))
         for index in range(4):
-            node(queues, job, index, "pool-0")
+            node(queues, on_gke(job).flavor, index, "pool-0")
         for run in ("train-runs", "train-fails", "train-waits"):
             submit(run)
         before = {
