@@ -547,6 +547,27 @@ DAEMONS = [
         volumes=[{"name": "v", "hostPath": {"path": "/proc/sys/kernel"}}],
     ),
 ]
+
+
+def _in_templates() -> Iterator[Attempt]:
+    """Yield jobs whose pods would be refused."""
+    privileged = {"name": "a", "image": "example.com/a:1", "securityContext": {"privileged": True}}
+    spoiled: dict[str, dict[str, Any]] = {
+        "hostNetwork, hostPID and hostIPC may not be set": {"hostPID": True},
+        "a hostPath volume may only be": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]},
+        "pods of a team must run as training or default": {"serviceAccountName": "other"},
+        "a container may not be privileged": {"containers": [privileged]},
+        "nodeName may not be set": {"nodeName": "a-node"},
+        "may tolerate neither": {"tolerations": [{"operator": "Exists"}]},
+        "affinity may name only pods of the pod's own namespace": {
+            "affinity": near("podAffinity", "required", namespaceSelector={})
+        },
+    }
+    for says, spec in spoiled.items():
+        yield member(f"{next(iter(spec))} in a Job", "Job", templated(spec=spec), says, JOBS)
+        yield member(f"{next(iter(spec))} in a JobSet", "JobSet", jobset("d1", **spec), says, JOBS)
+
+
 ESCAPING = [
     *of_the_list("escape to a node"),
     *(pod(way, "", BASELINE, **spec) for way, spec in ESCAPES.items()),
@@ -559,6 +580,7 @@ ESCAPING = [
         lambda server: server.ask("Job", in_namespace(job(), "confined")),
         "this team must have the seccomp profile RuntimeDefault",
     ),
+    *_in_templates(),
     *(device(path) for path in ("/dev/sda", "/dev/kvm", "/dev/nvidia0")),
     *DAEMONS,
 ]

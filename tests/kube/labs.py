@@ -18,9 +18,9 @@ import yaml
 from tests.kube.api_servers import ApiServer, ControlPlanes
 from tests.kube.clusters import SCHEMAS
 from tests.kube.controller_programs import run_controllers
-from tests.kube.released_plugin import PLUGIN
 from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
 
+PLUGIN = "pulumi-resource-kubernetes"
 CONTEXT = "kind-lab"
 ENVIRONMENT: dict[str, Any] = {
     "project": "example-lab", "production": False,

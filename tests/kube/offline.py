@@ -18,6 +18,8 @@ from cel_expr_python.ext import ext_optional, ext_strings
 
 from tests.kube.server import PLURALS, Json
 from tests.support.plans import PlannedStack
+from training_platform.resources.admission_policy import Policy
+from training_platform.resources.scope import TEAM_LABEL
 
 _VARIABLES: Final = ("object", "oldObject", "request", "namespaceObject", "variables")
 _NUMBER: Final = cel.Type.DOUBLE
@@ -70,6 +72,19 @@ def admission_objects(plan: PlannedStack, cluster: str) -> Iterator[Json]:
     planned = [resource for resource in plan.resources if resource.name.startswith(f"{cluster}-admission-")]
     for kind in _ADMISSION:
         yield from (dict(resource.inputs) for resource in planned if resource.inputs.get("kind") == kind)
+
+
+def judging(
+    policies: Iterable[Policy], *, annotations: Mapping[str, str] | None = None, controllers: Sequence[str] = ()
+) -> Offline:
+    """Return a cluster with the namespace of team vision and these policies, and without roles."""
+    about = {"name": "vision", "labels": {TEAM_LABEL: "vision"}, "annotations": dict(annotations or {})}
+    objects: list[Json] = [{"kind": "Namespace", "metadata": about}]
+    objects += [
+        {"kind": "ValidatingAdmissionPolicy", "metadata": {"name": policy.name}, "spec": policy.spec}
+        for policy in policies
+    ]
+    return Offline(objects, controllers, {})
 
 
 def refused_requests(cluster: Offline, requests: Iterable[str], who: dict[str, str]) -> list[str]:

@@ -70,13 +70,11 @@ clusters:
       plain: {machine_type: ct5lp-hightpu-4t, topology: 4x4, slices: 2}
       queued: {machine_type: a3-highgpu-8g, capacity: queued-provisioning, max_nodes: 8, max_run_hours: 24}
 """
-HOMES = {"homes": {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}}
 
 
 def stacks(environment: Json, teams: Mapping[str, Json]) -> Workspace:
     """Return the stack files of an environment ``lab`` and its teams; the test fails where they say something wrong."""
     whole = {**yaml.safe_load(ENVIRONMENT), **environment}
-    whole["clusters"]["main"]["notebooks"] = whole.pop("notebooks", None)
     whole["clusters"]["main"]["serving"] = any("serving" in fields for fields in teams.values())
     files = {"lab": {"environment": whole}}
     for name, fields in teams.items():

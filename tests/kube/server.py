@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -15,15 +14,12 @@ PLURALS = {
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "Service": "/api/v1/namespaces/{}/services",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "Secret": "/api/v1/namespaces/{}/secrets",
     "Pod": "/api/v1/namespaces/{}/pods",
@@ -35,7 +31,6 @@ PLURALS = {
 MEMBER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@example.com"}
 JOB_CONTROLLER = {"Impersonate-User": "system:serviceaccount:kube-system:job-controller"}
 JOBSET_CONTROLLER = {"Impersonate-User": "system:serviceaccount:jobset-system:jobset-controller"}
-RBAC = "rbac.authorization.k8s.io"
 KUEUE = {"Impersonate-User": "system:serviceaccount:kueue-system:kueue-controller-manager"}
 
 
@@ -86,17 +81,6 @@ class Server:
             time.sleep(0.2)
             (quota,) = self.read("ResourceQuota", namespace)
 
-    def find(self, kind: str, obj: Json, who: dict[str, str]) -> str:
-        """Read an object, as somebody; return the refusal, or an empty text."""
-        path = f"{PLURALS[kind].format(obj['metadata']['namespace'])}/{obj['metadata']['name']}"
-        return self._answer("GET", path, None, who, {})
-
-    def finish(self, pod: Json) -> None:
-        """Say of a pod that it has ended well, as a kubelet does."""
-        path = f"{PLURALS['Pod'].format(pod['metadata']['namespace'])}/{pod['metadata']['name']}/status"
-        headers = {"Content-Type": "application/merge-patch+json"}
-        assert self._answer("PATCH", path, {"status": {"phase": "Succeeded"}}, headers, {}) == ""
-
     def run(self, pod: Json, container: str, who: dict[str, str], *, attach: bool = False) -> str:
         """Run a command in a container, or attach to it; without a container's name the request has none."""
         part = "attach" if attach else "exec"
@@ -116,11 +100,3 @@ class Server:
     def _answer(self, method: str, path: str, body: Json | None, headers: dict[str, str], options: Json) -> str:
         answer = self._http.request(method, path, json=body, headers=headers, params=options)
         return "" if answer.is_success else str(answer.json()["message"])
-
-
-def role_objects(name: str, namespace: str, rules: Sequence[Mapping[str, Any]], subject: Json) -> Iterator[Json]:
-    """Yield a Role and the binding by which a subject has it."""
-    about = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name, "namespace": namespace}}
-    ref = {"apiGroup": RBAC, "kind": "Role", "name": name}
-    yield {**about, "kind": "Role", "rules": list(rules)}
-    yield {**about, "kind": "RoleBinding", "roleRef": ref, "subjects": [subject]}

@@ -194,21 +194,6 @@ def test_a_jobset_that_runs_does_not_grow(team: Team) -> None:
     assert len(team.pods()) == 2
 
 
-def test_a_job_of_a_high_class_preempts_nobody(team: Team) -> None:
-    """The class of Google's metrics collector, with its name and value in GKE clusters."""
-    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    team.create(classes, {"metadata": {"name": "gmp-critical"}, "value": 1_000_000_000})
-    urgent = with_field(job(1, name="urgent"), "spec.template.spec.priorityClassName", "gmp-critical")
-    try:
-        team.run(JOBS, job(), 2)
-
-        assert "only these priority classes" in team.ask("POST", JOBS, urgent)
-
-        assert len(team.placed()) == 2
-    finally:
-        team.delete(f"{classes}/gmp-critical")
-
-
 def test_a_node_is_drained(team: Team) -> None:
     team.run(JOBS, job(1), 1)
     (pod,) = (pod["metadata"]["name"] for pod in team.pods())

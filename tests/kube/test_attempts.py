@@ -6,18 +6,16 @@ tested in tests/training_platform/resources/network.
 
 from __future__ import annotations
 
-import re
 import time
 
 import pytest
 
-from tests.kube.attempts import ACCEPTED, ATTEMPTS, GAINS, JOBS, PLACES_OF, RIGHTS, Accepted, Attempt
-from tests.kube.bodies import QUEUED, job, mega, plain
+from tests.kube.attempts import ACCEPTED, ATTEMPTS, JOBS, PLACES_OF, RIGHTS, Accepted, Attempt
+from tests.kube.bodies import job
 from tests.kube.conftest import administrator
 from tests.kube.offline import Offline
-from tests.kube.server import JOB_CONTROLLER, MEMBER, Server
-from tests.support.places import ROOT
-from training_platform.parts.verify.tenancy_probes import EVERY_DAY, ProbeCommand, commands, writes
+from tests.kube.server import MEMBER, Server
+from training_platform.parts.verify.tenancy_probes import EVERY_DAY, ProbeCommand, commands
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(300)]
 
@@ -69,60 +67,6 @@ def test_only_controllers_are_let_through(server: Server, user: str) -> None:
     assert f"ValidatingAdmissionPolicy '{JOBS}'" in refusal
 
 
-def test_what_members_do_every_day_is_let_through(server: Server) -> None:
-    """Else all of the above would be stopped by what stops everything."""
+def test_members_have_the_rights_that_they_need_every_day(server: Server) -> None:
     for right in RIGHTS[EVERY_DAY]:
         assert server.may(right.verb, right.resource, PLACES_OF[right.namespace], MEMBER), right
-    assert server.ask("Job", job(labels=QUEUED), MEMBER) == ""
-    assert server.ask("Pod", mega(), JOB_CONTROLLER) == ""
-
-
-def test_a_pod_that_names_no_cpus_gives_way_to_those_that_do(server: Server) -> None:
-    """It is counted as nothing by the quota; the kernel gives it what is idle, and it is the first to go."""
-    held = plain("vision", labels={"attempt": "best-effort"})
-    held["metadata"]["name"] = "idle"
-    assert server.ask("Pod", held, JOB_CONTROLLER, keep=True) == ""
-    try:
-        (idle,) = (pod for pod in server.read("Pod", "vision") if pod["metadata"]["name"] == "idle")
-        assert idle["status"]["qosClass"] == "BestEffort"
-    finally:
-        server.delete("Pod", held)
-
-
-def test_a_namespace_is_closed_in_both_directions(server: Server) -> None:
-    for namespace in ("vision", "nlp"):
-        policies = {policy["metadata"]["name"]: policy["spec"] for policy in server.read("NetworkPolicy", namespace)}
-
-        assert {name: spec["policyTypes"] for name, spec in policies.items()} == {
-            "same-namespace": ["Ingress"],
-            "egress": ["Egress"],
-        }
-        assert all(spec["podSelector"] == {} for spec in policies.values())
-
-
-def test_the_namespace_bounds_objects_pods_cpus_and_memory(server: Server) -> None:
-    for namespace in ("vision", "nlp"):
-        (quota,) = server.read("ResourceQuota", namespace)
-
-        assert {"pods", "requests.cpu", "requests.memory", "count/jobs.batch", "configmaps", "secrets"} <= quota[
-            "spec"
-        ]["hard"].keys()
-
-
-def test_every_gain_of_the_list_is_tried() -> None:
-    assert {
-        *RIGHTS,
-        *(listed.gain for listed in writes("vision", "vision")),
-        *(listed.gain for listed in commands()),
-    } == {
-        EVERY_DAY,
-        *GAINS,
-    }
-
-
-def test_the_page_names_what_stops_each() -> None:
-    page = (ROOT / "docs" / "development" / "attacks.md").read_text(encoding="utf-8")
-    table = page.partition("| what a member could gain |")[2].partition("\n\n")[0]
-    rows = re.findall(r"^\| ([a-z][^|]+?) \|", table, re.MULTILINE)
-
-    assert rows == list(GAINS)

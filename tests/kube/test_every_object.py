@@ -6,7 +6,6 @@ What a deployment has of Helm is not asked about, since the charts are not at ha
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kube.api_store import NAMESPACES
 
 from benchmarks.fleet import FleetSize, write_fleet
 from tests.kube.clusters import KINDS, NEEDED, KueueCluster, kueue_cluster
@@ -31,6 +29,7 @@ from training_platform.resources.kueue import configuration
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 
+NAMESPACES = ("gmp-system", "gmp-public")  # GKE creates them for managed Prometheus
 GKE_DEFINITIONS = "TRAINING_PLATFORM_GKE_DEFINITIONS"
 DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_LWS_DEFINITIONS")
 QUEUE_KINDS = tuple(kind for kind, path in PATHS.items() if path.startswith(KUEUE))
@@ -108,28 +107,6 @@ def test_every_object_is_accepted(server: ApiServer, objects: list[Rendered]) ->
 
     assert {name: refusal for name, refusal in refusals.items() if refusal} == {}
     assert len(distinct) > 400
-
-
-def test_an_object_with_one_field_more_is_refused(server: ApiServer, objects: list[Rendered]) -> None:
-    one_each = {
-        rendered_object.kind: rendered_object.body
-        for rendered_object in objects
-        if rendered_object.kind in server.kinds
-    }
-
-    taken = [kind for kind, body in one_each.items() if "spoiled" not in server.refusal({**body, "spoiled": True})]
-
-    assert taken == []
-
-
-def test_what_webhooks_alone_refuse_is_refused(server: ApiServer, objects: list[Rendered]) -> None:
-    queue = copy.deepcopy(
-        next(rendered_object.body for rendered_object in objects if rendered_object.kind[1] == "ClusterQueue")
-    )
-    quota = queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
-    quota["lendingLimit"] = str(int(quota["nominalQuota"]) + 1)
-
-    assert "admission webhook" in server.refusal(queue)
 
 
 @pytest.mark.usefixtures("server")  # namespaces

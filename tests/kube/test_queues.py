@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.kube.clusters import kueue_cluster
-from tests.kube.queues import ENVIRONMENT, KUEUE, Json, Queues, planned, stacks, until
+from tests.kube.queues import ENVIRONMENT, Json, Queues, planned, stacks, until
 from training_platform.checks.comparison.refusals import placed_flavors
 from training_platform.config.model.node_pool import BLOCK_LEVELS
 from training_platform.config.reading.declaration import located
@@ -49,24 +49,6 @@ def test_what_is_lent_is_borrowed_and_taken_back(queues: Queues) -> None:
     assert {queues.flavor("vision", name) for name in ("own", "borrowed")} == {"h100-reservation", None}
 
 
-@pytest.mark.parametrize("lends", [True, False])
-def test_what_nobody_was_promised_is_borrowed_where_the_environment_lends_it(queues: Queues, lends: bool) -> None:
-    # The pool has 64 GPUs, of which 16 are promised.
-    teams = {"vision": {"shares": shares(h100_reservation=16)}, "nlp": {"shares": shares(h100_reservation=0)}}
-    queues.deploy(teams, lend_unpromised=lends)
-    queues.submit("vision", "own", 16)
-    queues.runs("vision", "own")
-
-    queues.submit("nlp", "idle", 48)
-
-    if lends:
-        queues.runs("nlp", "idle")
-    else:
-        queues.waits("nlp", "idle")
-    queues.submit("nlp", "more", 8)  # which nobody has
-    queues.waits("nlp", "more")
-
-
 def test_what_was_lent_goes_back_to_the_team_that_is_promised_it(queues: Queues) -> None:
     teams = {"vision": {"shares": shares(h100_reservation=16)}, "nlp": {"shares": shares(h100_reservation=0)}}
     queues.deploy(teams, lend_unpromised=True)
@@ -78,34 +60,6 @@ def test_what_was_lent_goes_back_to_the_team_that_is_promised_it(queues: Queues)
 
     queues.runs("vision", "promised")
     queues.waits("nlp", "idle")
-
-
-def test_a_team_that_may_reclaim_nothing_waits(queues: Queues) -> None:
-    never = {"preemption": {"reclaim": "Never"}}
-    queues.deploy(
-        {"vision": {"shares": shares(h100_reservation=16)}, "nlp": {"shares": shares(h100_reservation=16), **never}}
-    )
-    queues.submit("vision", "both", 32)
-    queues.runs("vision", "both")
-
-    queues.submit("nlp", "back", 16)
-
-    queues.waits("nlp", "back")
-    queues.runs("vision", "both")
-
-
-def test_the_lowest_priority_is_stopped_first(queues: Queues) -> None:
-    queues.deploy({"vision": {"shares": shares(h100_reservation=16)}})
-    queues.submit("vision", "low", 8, priority="low")
-    queues.submit("vision", "normal", 8, priority="normal")
-    queues.runs("vision", "low")
-    queues.runs("vision", "normal")
-
-    queues.submit("vision", "high", 8, priority="high")
-
-    queues.runs("vision", "high")
-    queues.waits("vision", "low")
-    queues.runs("vision", "normal")
 
 
 def test_a_held_queue_starts_nothing_and_a_drained_one_stops_what_runs(queues: Queues) -> None:
@@ -127,80 +81,7 @@ def test_a_held_queue_starts_nothing_and_a_drained_one_stops_what_runs(queues: Q
     queues.runs("vision", "second")
 
 
-def test_after_a_drain_either_job_may_be_first_and_both_run(queues: Queues) -> None:
-    team: dict[str, Any] = {"shares": shares(h100_reservation=8)}
-    queues.deploy({"vision": team})
-    queues.submit("vision", "older", 8)
-    queues.runs("vision", "older")
-
-    queues.deploy({"vision": {**team, "hold": {"main": "HoldAndDrain"}}})
-    queues.waits("vision", "older")
-    queues.submit("vision", "younger", 8)
-    queues.deploy({"vision": team})
-
-    jobs = ("older", "younger")
-    (first,) = until(
-        lambda: [name for name in jobs if queues.flavor("vision", name)], lambda running: len(running) == 1
-    )
-    (second,) = {*jobs} - {first}
-    queues.waits("vision", second)
-    workload = queues.workload("vision", first)["metadata"]["name"]
-    queues.change(f"{KUEUE}/namespaces/vision/workloads/{workload}", {"spec": {"active": False}})
-    queues.runs("vision", second)
-
-
-def test_what_a_cohort_has_is_for_all_teams_below_it(queues: Queues) -> None:
-    cohorts = {
-        "research": {"shares": {"main": {"h100-reservation": {"nominal_quota": 16, "lending_limit": 0}}}},
-        "robots": {"parent": "research"},
-    }
-    none: dict[str, Any] = {"shares": shares(h100_reservation=0)}
-    teams: dict[str, dict[str, Any]] = {
-        "arms": {**none, "cohort": "robots"},
-        "words": {**none, "cohort": "research"},
-        "other": none,
-    }
-    queues.deploy(teams, cohorts=cohorts)
-    for team in teams:
-        queues.submit(team, "job", 8)
-
-    queues.runs("arms", "job")
-    queues.runs("words", "job")
-    queues.waits("other", "job")
-
-
-def test_the_team_of_the_greater_weight_gets_more_of_what_is_idle(queues: Queues) -> None:
-    idle = {"training-platform": {"shares": {"main": {"h100-reservation": {"nominal_quota": 48}}}}}
-    none = {"shares": shares(h100_reservation=0)}
-    queues.deploy({"heavy": {**none, "weight": 2}, "light": none}, cohorts=idle)
-    for index in range(6):
-        queues.submit("light", f"job-{index}", 8)
-    for index in range(6):
-        queues.runs("light", f"job-{index}")
-
-    for index in range(6):
-        queues.submit("heavy", f"job-{index}", 8)
-
-    def running(team: str) -> int:
-        return sum(queues.flavor(team, f"job-{index}") is not None for index in range(6))
-
-    until(lambda: (running("heavy"), running("light")), lambda now: now == (4, 2))
-
-
-def test_flavors_are_tried_in_the_teams_order(queues: Queues) -> None:
-    order = {"fallback": {"order": {"main": ["h100-spot", "h100-reservation"]}}}
-    queues.deploy({"vision": {"shares": shares(h100_reservation=8, h100_spot=8), **order}})
-    queues.submit("vision", "first", 8)
-    queues.runs("vision", "first", "h100-spot")
-    queues.submit("vision", "second", 8)
-    queues.runs("vision", "second", "h100-reservation")
-    queues.submit("vision", "third", 8)
-
-    queues.waits("vision", "third")
-
-
 BLOCK = "cloud.google.com/gce-topology-block"
-PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 SLICE = {
     "kueue.x-k8s.io/podset-slice-required-topology": "cloud.google.com/gke-nodepool",
@@ -232,26 +113,6 @@ def test_a_job_of_a_block_gets_nodes_of_one_block_and_one_that_fits_none_waits(q
     blocks = ({"mega-0", "mega-1"}, {"mega-2", "mega-3"})
     until(lambda: queues.nodes_of("vision", "two"), lambda nodes: nodes in blocks)
     queues.waits("vision", "three")
-
-
-def test_a_job_that_prefers_a_block_takes_two_where_none_fits(queues: Queues) -> None:
-    in_blocks(queues)
-    queues.deploy({"vision": {"shares": shares(h100_mega_reservation=32)}})
-
-    queues.submit("vision", "three", 8, pods=3, flavor=MEGA, annotations={PREFERRED: BLOCK})
-
-    queues.runs("vision", "three", MEGA)
-    until(lambda: len(queues.nodes_of("vision", "three") - {"None"}), lambda count: count == 3)
-
-
-def test_no_job_starts_on_a_flavor_with_a_topology_before_its_nodes_are_there(queues: Queues) -> None:
-    queues.deploy({"vision": {"shares": shares(h100_mega_reservation=32)}})
-    queues.submit("vision", "early", 8, pods=2, flavor=MEGA, annotations={PREFERRED: BLOCK})
-    queues.waits("vision", "early")
-
-    in_blocks(queues)
-
-    queues.runs("vision", "early", MEGA)
 
 
 @pytest.mark.parametrize(("before", "taken"), [(True, False), (False, True)])
@@ -307,18 +168,3 @@ def test_a_queued_job_starts_when_its_vms_come_late_and_on_these_alone(queues: Q
     selector = "autoscaling.gke.io/provisioning-request"
     job = queues.get("/apis/batch/v1/namespaces/vision/jobs/late")["spec"]["template"]["spec"]
     assert job["nodeSelector"][selector] == "resize-1"
-
-
-def test_a_queued_job_whose_vms_do_not_come_is_to_be_tried_again(queues: Queues) -> None:
-    queues.deploy({"vision": {"shares": shares(h100_queued_provisioning=8)}})
-    queues.submit("vision", "never", 8)
-
-    queues.says(queues.request("vision", "never"), "Failed")
-
-    def check() -> dict[str, Any]:
-        (admission_check,) = queues.workload("vision", "never")["status"]["admissionChecks"]
-        return dict(admission_check)
-
-    tried = until(check, lambda now: now["state"] == "Retry")
-    assert tried["requeueAfterSeconds"] == 60
-    assert queues.flavor("vision", "never") is None

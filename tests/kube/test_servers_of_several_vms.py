@@ -22,7 +22,6 @@ DEFINITIONS = (*KINDS, "gmp", "TRAINING_PLATFORM_LWS_DEFINITIONS")
 NODE_POOL = "cloud.google.com/gke-nodepool"
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
-TPU = "tpu-v5e-4x4"  # slices of 4 VMs
 PLACED = "tpu-v5e-2x4"  # slices of 2 VMs, which Kueue places jobs on
 
 
@@ -38,14 +37,6 @@ class Groups(Servers):
         for pod in self.pods(team, running=True):
             nodes_of_groups.setdefault(pod["metadata"]["labels"][GROUP], set()).add(pod["spec"]["nodeName"])
         return nodes_of_groups
-
-    def slices(self, count: int, hosts: int, flavor: str, topology: str) -> None:
-        """Add the nodes of TPU slices, each a node pool."""
-        labels = {"training-platform/flavor": flavor, "cloud.google.com/gke-tpu-topology": topology}
-        labels |= {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}
-        for index in range(count * hosts):
-            pool = {NODE_POOL: f"slice-{index // hosts}"}
-            self.node(f"slice-{index // hosts}-{index % hosts}", {**labels, **pool}, "google.com/tpu", 4)
 
     def clear(self) -> None:
         for namespace in (namespace["metadata"]["name"] for namespace in self.get("/api/v1/namespaces")["items"]):
@@ -81,18 +72,17 @@ def team(flavor: str, chips: int, max_replicas: int, **server: object) -> dict[s
     return {"vision": {"shares": shares, "serving": {"main": {"chat": chat}}}}
 
 
-def whole(count: int, hosts: int) -> list[set[str]]:
-    return [{f"slice-{number}-{host}" for host in range(hosts)} for number in range(count)]
+def test_each_group_has_a_slice_for_itself(groups: Groups) -> None:
+    labels = {"training-platform/flavor": PLACED, "cloud.google.com/gke-tpu-topology": "2x4"}
+    labels |= {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}
+    for index in range(4):
+        pool = f"slice-{index // 2}"
+        groups.node(f"{pool}-{index % 2}", {**labels, NODE_POOL: pool}, "google.com/tpu", 4)
 
+    groups.deploy(team(PLACED, 2 * 2 * 4, 2, min_replicas=2))
 
-@pytest.mark.parametrize(("flavor", "topology", "hosts"), [(TPU, "4x4", 4), (PLACED, "2x4", 2)])
-def test_each_group_has_a_slice_for_itself(groups: Groups, flavor: str, topology: str, hosts: int) -> None:
-    groups.slices(2, hosts, flavor, topology)
-
-    groups.deploy(team(flavor, 2 * hosts * 4, 2, min_replicas=2))
-
-    nodes_of_groups = until(lambda: groups.nodes("vision"), lambda now: sum(map(len, now.values())) == 2 * hosts)
-    assert sorted(nodes_of_groups.values(), key=min) == whole(2, hosts)
+    nodes_of_groups = until(lambda: groups.nodes("vision"), lambda now: sum(map(len, now.values())) == 4)
+    assert sorted(nodes_of_groups.values(), key=min) == [{"slice-0-0", "slice-0-1"}, {"slice-1-0", "slice-1-1"}]
     (queue,) = {
         workload["spec"]["queueName"] for workload in groups.get(f"{KUEUE}/namespaces/vision/workloads")["items"]
     }
@@ -114,20 +104,3 @@ def test_groups_follow_the_load_and_training_yields_to_a_whole_one(
     until(lambda: groups.nodes("vision"), lambda now: [*map(len, now.values())] == [2, 2])
     groups.waits("vision", "train")
     assert cluster[1].asked == {"prometheus.googleapis.com|vllm:num_requests_waiting|gauge"}
-
-
-def test_no_pod_of_a_group_starts_before_there_is_room_for_all(groups: Groups) -> None:
-    for index in range(4):
-        groups.node(f"h100-{index}", H100, "nvidia.com/gpu", 8)
-    teams = team("h100-reservation", 16, 1, vms=2)
-    teams["vision"]["preemption"] = {"within_queue": "Never"}
-    groups.deploy({"vision": {key: value for key, value in teams["vision"].items() if key != "serving"}})
-    groups.submit("vision", "train", 8)
-    groups.runs("vision", "train")
-
-    groups.deploy(teams)
-
-    until(lambda: len(groups.pods("vision")), lambda pods: pods == 2)
-    assert all(pod["spec"]["schedulingGates"] for pod in groups.pods("vision"))
-    groups.delete("/apis/batch/v1/namespaces/vision/jobs/train")
-    until(lambda: groups.nodes("vision"), lambda now: [*map(len, now.values())] == [2])

@@ -6,26 +6,22 @@ from typing import Any
 
 import pytest
 
-from tests.kube.offline import OfflinePolicy
+from tests.kube.bodies import QUEUED, job, mega, plain
+from tests.kube.offline import judging
+from tests.kube.server import KUEUE
 from training_platform.catalog import IMAGES
 from training_platform.config.expansion import SYSTEM_TAINT
-from training_platform.resources.admission import queued_jobs
+from training_platform.resources.admission import MAX_RUN_SECONDS, claims, objects, queued_jobs
 from training_platform.resources.admission_policy import JOB_KEY, Bounds, ExclusiveNodes
-from training_platform.resources.pod_admission import accelerator_pods
-from training_platform.resources.scope import TEAM_LABEL
-
-PODS = {"group": "", "version": "v1", "resource": "pods"}
+from training_platform.resources.kueue import RUN_LABEL
+from training_platform.resources.pod_admission import accelerator_pods, pod_images
 
 
 def refusals(bounds: Bounds, **spec: Any) -> list[str]:
     """Return the messages about a pod without chips in a team's namespace."""
-    policy = accelerator_pods(bounds)
-    judge = OfflinePolicy({"metadata": {"name": policy.name}, "spec": policy.spec})
-    request = {"operation": "CREATE", "resource": PODS, "subResource": "", "userInfo": {"username": "ada@example.com"}}
-    namespace = {"metadata": {"labels": {TEAM_LABEL: "vision"}}}
-    pod = {"metadata": {"labels": {JOB_KEY: "1"}}, "spec": {"containers": [{"name": "main"}], **spec}}
-    data = {"object": pod, "oldObject": None, "request": request, "namespaceObject": namespace}
-    return list(judge.refusals(request, data))
+    pod = plain("vision", labels={JOB_KEY: "1"}, **spec)
+    lines = judging([accelerator_pods(bounds)]).ask("Pod", pod).splitlines()
+    return [line.partition("denied request: ")[2] for line in lines]
 
 
 @pytest.mark.parametrize(("priorities", "highest"), [({}, 0), ({"low": -5}, 0), ({"low": 1, "high": 50}, 50)])
@@ -102,18 +98,67 @@ def test_other_teams_jobs_are_kept_away_only_from_slices_and_only_as_jobset_does
     ],
 )
 def test_a_job_that_runs_keeps_its_size(before: dict[str, Any], after: dict[str, Any], refused: bool) -> None:
-    policy = queued_jobs(Bounds(), IMAGES)
-    judge = OfflinePolicy({"metadata": {"name": policy.name}, "spec": policy.spec})
-    jobs = {"group": "batch", "version": "v1", "resource": "jobs"}
-    request = {"operation": "UPDATE", "resource": jobs, "subResource": "", "userInfo": {"username": "ada@example.com"}}
+    cluster = judging([queued_jobs(Bounds(), IMAGES)], controllers=["kueue-system:kueue-controller-manager"])
+    held = job(QUEUED)
+    held["spec"] |= {"suspend": False, **before}
+    assert cluster.ask("Job", held, KUEUE, keep=True) == ""
 
-    def job(fields: dict[str, Any]) -> dict[str, Any]:
-        template = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
-        labels = {"kueue.x-k8s.io/queue-name": "vision"}
-        return {"metadata": {"labels": labels}, "spec": {"suspend": False, "template": template, **fields}}
+    assert ("a running job keeps its size" in cluster.change("Job", held, {"spec": after}, {})) is refused
 
-    data = {"object": job(after), "oldObject": job(before), "request": request}
-    data["namespaceObject"] = {"metadata": {"labels": {TEAM_LABEL: "vision"}}}
 
-    kept = [message for message in judge.refusals(request, data) if message.startswith("a running job keeps its size")]
-    assert bool(kept) is refused
+def test_a_job_needs_a_limit_of_time_if_its_team_has_one() -> None:
+    limited = judging([queued_jobs(Bounds(), IMAGES)], annotations={MAX_RUN_SECONDS: "3600"})
+
+    assert limited.ask("Job", job({**QUEUED, RUN_LABEL: "3600"})) == ""
+    for seconds in ("3601", "0", "1h", "9999999999"):
+        assert "is missing, or above" in limited.ask("Job", job({**QUEUED, RUN_LABEL: seconds}))
+    assert "is missing, or above" in limited.ask("Job", job(QUEUED))
+
+
+def test_images_come_from_the_repositories_that_the_environment_names() -> None:
+    cluster = judging([pod_images(["example.com/"], IMAGES)])
+
+    assert cluster.ask("Pod", plain("vision")) == ""
+    assert cluster.ask("Pod", mega()) == ""  # with the daemon of GPUDirect, whose image is Google's
+    refused: list[dict[str, Any]] = [
+        {"container": {"image": "example.com.evil.org/a:1"}},
+        {"container": {"image": "a"}},
+        {"initContainers": [{"name": "i", "image": "docker.io/a:1"}]},
+        {"volumes": [{"name": "v", "image": {"reference": "docker.io/a:1"}}]},
+    ]
+    for fields in refused:
+        assert "an image must come from" in cluster.ask("Pod", plain("vision", **fields))
+
+
+EXACTLY = {"deviceClassName": "mrdma.google.com", "allocationMode": "ExactCount", "count": 8}
+EVERY = {"deviceClassName": "mrdma.google.com", "allocationMode": "All"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"exactly": EXACTLY}, ""),
+        ({"exactly": EVERY}, "a claim must have allocationMode ExactCount"),
+        ({"exactly": {**EXACTLY, "deviceClassName": "gpu.nvidia.com"}}, "a claim must request exactly one of"),
+        ({"firstAvailable": [{"name": "one", **EXACTLY}]}, "a claim must request exactly one of"),
+    ],
+)
+def test_claims_are_for_network_devices_by_an_exact_count(request_: dict[str, Any], says: str) -> None:
+    spec = {"devices": {"requests": [{"name": "devices", **request_}]}}
+    about = {"name": "cards", "namespace": "vision"}
+    cluster = judging([claims()])
+
+    for kind, fields in {"ResourceClaim": spec, "ResourceClaimTemplate": {"spec": spec}}.items():
+        refusal = cluster.ask(kind, {"metadata": about, "spec": fields})
+        assert says in refusal
+        assert bool(says) is bool(refusal)
+
+
+def test_a_finalizer_that_exists_may_stay_or_be_removed() -> None:
+    """An administrator frees an object of a controller that is gone."""
+    cluster = judging([objects(())], controllers=["kueue-system:kueue-controller-manager"])
+    kept = job(QUEUED, finalizers=["example.com/kept"])
+    assert cluster.ask("Job", kept, KUEUE, keep=True) == ""
+
+    assert cluster.change("Job", kept, {"metadata": {"annotations": {"note": "mine"}}}, {}) == ""
+    assert cluster.change("Job", kept, {"metadata": {"finalizers": []}}, {}) == ""
