@@ -6,9 +6,9 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import Any
 from tests.parts.sandbox.run.repositories import Sandbox, without_stacks
 from tests.support.places import ORGANISATION, ROOT
 from training_platform.parts.sandbox.run.folder import SandboxFolder
+from training_platform.parts.sandbox.run.servers import announced, serving
+from training_platform.parts.sandbox.run.session import read_stacks
 
 SCHEMAS = ROOT.parent / "shared" / "schemas"  # the upstream CRDs, where they are beside this checkout
 # What a project keeps: enabled APIs, its number, its clusters' identity pool, its log bucket; and what is others'.
@@ -62,6 +64,19 @@ class Fleet:
         return content
 
 
+@contextmanager
+def served(sandbox: Sandbox) -> Iterator[Fleet]:
+    """Serve the sandbox's local cloud, whose operations take no time, while the block runs."""
+    folder = sandbox.folder
+    crds = [SCHEMAS] if SCHEMAS.is_dir() else []
+    with (
+        folder.locked(),
+        serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
+        announced(folder, servers),
+    ):
+        yield Fleet(sandbox, servers.cloud)
+
+
 def repository(root: Path) -> Sandbox:
     """Copy what a stack needs of the repository, and give the copy's sandbox."""
     sandbox = without_stacks(root)
@@ -76,10 +91,3 @@ def state(folder: SandboxFolder, stack: str) -> set[tuple[str, str]]:
 
 def unchanged(command: str, stack: str, ran: Ran) -> bool:
     return re.match(rf"{stack}: {command} done: \d+ unchanged\n", ran.stdout) is not None
-
-
-def done_to(steps: dict[str, set[str]], name: str) -> str:
-    ops = steps.get(name, set())
-    if any("replace" in op for op in ops):
-        return "replace"
-    return next((op for op in ("create", "update") if op in ops), "same")

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-import grpc  # type: ignore[import-untyped]
 import pytest
-from google.protobuf.empty_pb2 import Empty
-from pulumi.runtime.proto.language_pb2_grpc import LanguageRuntimeStub
 
 from tests.engine.workspace import Key, Preview, Workspace
 from tests.support.places import ROOT
@@ -130,27 +125,3 @@ def test_a_rejection_names_every_wrong_property_in_the_callers_spelling_without_
     assert "property nodePools.h100.maxNodes" in text
     assert "Traceback" not in text
     assert ".py" not in text
-
-
-def yaml_host_version() -> str:
-    """Return the version that the YAML language host on PATH says to the engine."""
-    host = subprocess.Popen(["pulumi-language-yaml"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert host.stdout is not None
-        with grpc.insecure_channel(f"127.0.0.1:{host.stdout.readline().strip()}") as channel:
-            version: str = LanguageRuntimeStub(channel).GetPluginInfo(Empty(), timeout=10).version
-    finally:
-        host.kill()
-        host.communicate()
-    return version
-
-
-def test_the_yaml_language_host_is_the_one_of_this_engine_on_the_page() -> None:
-    needs_yaml()
-    page = (ROOT / "docs" / "components.md").read_text(encoding="utf-8")
-    ((engine, host),) = re.findall(r"engine (\d+\.\d+) belongs the YAML language host (\d+\.\d+)", page)
-    version = subprocess.run(["pulumi", "version"], check=True, capture_output=True, text=True).stdout
-    if not version.startswith(f"v{engine}."):
-        pytest.skip(f"the page names the YAML language host of engine {engine}, not of {version.strip()}")
-
-    assert yaml_host_version().startswith(f"v{host}.")

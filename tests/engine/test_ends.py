@@ -14,11 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.fleet import KEPT, SCHEMAS, Fleet, repository, state, unchanged
+from tests.engine.fleet import KEPT, Fleet, repository, served, state, unchanged
 from tests.parts.sandbox.run.repositories import held
 from training_platform.parts.sandbox.run.engine import PASSPHRASE
-from training_platform.parts.sandbox.run.servers import announced, serving
-from training_platform.parts.sandbox.run.session import read_stacks
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
@@ -82,15 +80,9 @@ def rename(fleet: Fleet, old: str, new: str) -> None:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     sandbox = repository(tmp_path_factory.mktemp("ends") / "repository")
-    folder = sandbox.folder
-    (folder.root / "stacks" / "Pulumi.dev-audio.yaml").write_text(AUDIO, encoding="utf-8")
-    crds = [SCHEMAS] if SCHEMAS.is_dir() else []
-    with (
-        folder.locked(),
-        serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
-        announced(folder, servers),
-    ):
-        yield Fleet(sandbox, servers.cloud)
+    (sandbox.folder.root / "stacks" / "Pulumi.dev-audio.yaml").write_text(AUDIO, encoding="utf-8")
+    with served(sandbox) as fleet:
+        yield fleet
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from local_google_cloud.api import endpoints, serve
-from tests.engine.workspace import MakeWorkspace, Workspace
+from tests.engine.workspace import Workspace
 from tests.stacks.every_machine import environment
-from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FIELDS, FULL, FULL_TEAM, below
+from tests.stacks.keyed import CENTRAL, ENVIRONMENT, FULL, FULL_TEAM
 from training_platform.parts.sandbox.google_rules import judged_cloud
 from training_platform.parts.sandbox.run.engine import variable
 from training_platform.parts.sandbox.run.servers import provider_settings
@@ -27,22 +27,6 @@ def write(place: Workspace, settings: dict[str, Any]) -> None:
     for name, section in STACKS.items():
         text = yaml.safe_dump({"config": {**settings, **section}})
         (place.root / "stacks" / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
-
-
-def test_a_preview_of_an_environment_with_keys_succeeds(workspace: MakeWorkspace) -> None:
-    place = workspace("keyed")
-    write(place, {})
-    place.init("env")
-    preview = place.preview("env")
-
-    assert (preview.code, preview.errors) == (0, [])
-    kept = {
-        name: below(state["inputs"], FIELDS[kind])
-        for (kind, name), state in preview.resources.items()
-        if kind in FIELDS
-    }
-    assert kept["c-gpu-pool"] == kept["c-cluster"] == kept["filestore-homes-instance"] == CENTRAL
-    assert None not in kept.values()
 
 
 def test_an_environment_and_a_team_with_keys_come_up_and_stay_as_they_are(tmp_path: Path, kubernetes: int) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]
 import pytest
 from google.protobuf import struct_pb2
-from google.protobuf.json_format import MessageToDict
 from pulumi.runtime.proto import provider_pb2
 
 from local_google_cloud.api import CloudSettings, LocalCloud, Store, serve
@@ -27,7 +26,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 Json = dict[str, Any]
 URN = f"urn:pulumi:prod-vision::training-platform::{RESOURCE}::vertex-tuning-persistent-resource"
 NAME = "projects/example-vision/locations/us-central1/persistentResources/prod-vision-tuning"
-PROVIDERS_OWN = 20 * 60  # seconds that the provider waits unless it is told otherwise
 
 
 class Deployed:
@@ -60,18 +58,11 @@ class Deployed:
         )
         return sorted(self._stub.Diff(request).detailedDiff)
 
-    def delete(self, plan: StackResource) -> None:
-        request = provider_pb2.DeleteRequest(id=NAME, urn=URN, properties=self.outputs, timeout=allowed(plan, "delete"))
-        self._stub.Delete(request)
-
     def ask(self, verb: str, body: Json | None = None, **query: str) -> tuple[int, Json]:
         return self.cloud.handle("aiplatform", verb, f"v1/{NAME}", list(query.items()), body or {})
 
     def counts(self) -> list[Any]:
         return [pool["replicaCount"] for pool in self.ask("GET")[1]["resourcePools"]]
-
-    def takes(self, seconds: float) -> None:
-        self.cloud.settings = CloudSettings(durations={"aiplatform.persistentResources": seconds}, check_services=False)
 
     def _checked(self, plan: StackResource) -> struct_pb2.Struct:
         request = provider_pb2.CheckRequest(
@@ -118,18 +109,6 @@ def test_a_change_in_place_is_a_put_that_fails_and_so_the_plan_replaces(deployed
     assert "resourcePools" in after.options["replaceOnChanges"]
 
 
-def test_counts_are_texts_from_the_plan_to_the_cloud_and_back(deployed: Deployed) -> None:
-    plan = planned(replicas=12)
-    deployed.create(plan)
-
-    deployed.refresh()
-
-    assert deployed.counts() == ["12"]
-    assert MessageToDict(deployed.outputs)["resourcePools"][0]["replicaCount"] == "12"
-    assert deployed.changes(plan) == []
-    assert deployed.changes(planned(replicas=9)) != []  # and not compared as numbers or by their length
-
-
 def test_the_autoscalers_count_is_a_change_unless_it_is_ignored_as_the_plan_says(deployed: Deployed) -> None:
     plan = planned(replicas=1, max_replicas=4)
     deployed.create(plan)
@@ -142,35 +121,3 @@ def test_the_autoscalers_count_is_a_change_unless_it_is_ignored_as_the_plan_says
     assert deployed.changes(plan) == ["resourcePools[0].replicaCount"]
     assert deployed.changes(plan, ["resourcePools[0].replicaCount"]) == []
     assert deployed.counts() == ["3"]
-
-
-def test_a_name_is_free_once_the_deletion_is_over_and_not_before(deployed: Deployed) -> None:
-    plan = planned()
-    deployed.create(plan)
-    with pytest.raises(grpc.RpcError, match="409"):
-        deployed.create(plan)  # as an engine that creates before it deletes
-    deployed.takes(3)
-
-    deployed.delete(plan)
-    assert deployed.ask("GET")[0] == 404
-    deployed.create(plan)
-
-    assert deployed.ask("GET")[1]["state"] == "RUNNING"
-    assert plan.options["deleteBeforeReplace"] is True
-
-
-def test_the_provider_waits_as_long_as_the_plan_says_and_no_longer_than_it_is_told(deployed: Deployed) -> None:
-    """Twenty minutes is its own limit; 2 and 3,600 seconds are less and more than a creation takes."""
-    plan = planned()
-    deployed.takes(8)
-
-    with pytest.raises(grpc.RpcError, match="timeout while waiting"):
-        deployed.create(plan, seconds=2)
-    assert {allowed(plan, step) > PROVIDERS_OWN for step in ("create", "update", "delete")} == {True}
-    assert deployed.ask("GET")[1]["state"] == "PROVISIONING"  # and no state knows of it
-    deployed.takes(0)
-    assert deployed.ask("DELETE")[0] == 200
-    deployed.takes(8)
-    deployed.create(plan)
-
-    assert deployed.ask("GET")[1]["state"] == "RUNNING"

@@ -7,12 +7,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.engine.comparison import different_inputs, different_options, different_outputs, missing
 from tests.engine.workspace import MakeWorkspace, Preview
-from tests.stacks.every_machine import NODE_POOL, environment
-from tests.stacks.pools import EVERY_WAY
 from tests.support.places import ORGANISATION
 from tests.support.plans import PlannedStack
 from training_platform.config.workspace import read_workspace
@@ -93,32 +90,3 @@ def test_an_environment_that_lacks_what_a_team_needs_ends_the_preview_with_one_s
     sentence = "Stack dev is deployed without Filestore instance scratch: run `pulumi up -s dev` first."
     assert any(sentence in error for error in preview.errors), preview.errors
     assert "Traceback" not in preview.text
-
-
-def test_a_preview_of_every_way_to_get_capacity_succeeds(workspace: MakeWorkspace) -> None:
-    place = workspace("ways")
-    (place.root / "stacks" / "Pulumi.ways.yaml").write_text(EVERY_WAY, encoding="utf-8")
-    place.init("ways")
-    preview = place.preview("ways")
-
-    assert (preview.code, preview.errors) == (0, [])
-    kinds = {kind for kind, _ in preview.resources}
-    assert {"kubernetes:kueue.x-k8s.io/v1beta2:AdmissionCheck", "kubernetes:cloud.google.com/v1:ComputeClass"} <= kinds
-    queued = preview.resources["gcp:container/nodePool:NodePool", "c-queued-pool"]["inputs"]
-    assert queued["queuedProvisioning"]["enabled"] is True
-
-
-def test_a_preview_takes_every_pool_of_every_family(workspace: MakeWorkspace) -> None:
-    place = workspace("every")
-    section = environment()
-    text = yaml.safe_dump({"config": {"training-platform:environment": section}})
-    (place.root / "stacks" / "Pulumi.every.yaml").write_text(text, encoding="utf-8")
-    place.init("every")
-
-    preview = place.preview("every")
-
-    clusters = section["clusters"].values()
-    pool_count = sum(len(cluster["node_pools"]) + 1 for cluster in clusters)  # and a system pool each
-    assert preview.errors == []
-    assert preview.code == 0
-    assert sum(kind == NODE_POOL for kind, _ in preview.resources) == pool_count

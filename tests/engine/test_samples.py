@@ -17,7 +17,7 @@ import yaml
 
 from local_google_cloud.api import Access, Missing, Policies
 from tests.engine.deployers import deployer_of, set_up
-from tests.engine.fleet import KEPT, SCHEMAS, Fleet, Ran, state, unchanged
+from tests.engine.fleet import KEPT, Fleet, Ran, served, state, unchanged
 from tests.parts.sandbox.run.repositories import held, without_stacks
 from tests.support.places import ROOT
 from training_platform.catalog.operations import principals
@@ -25,8 +25,6 @@ from training_platform.catalog.permissions import permissions
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.parts.sandbox.google_rules import PlatformJudge
 from training_platform.parts.sandbox.run.existing import existing_resources
-from training_platform.parts.sandbox.run.servers import announced, serving
-from training_platform.parts.sandbox.run.session import read_stacks
 from training_platform.resources.resource_types import BUCKET, CRYPTO_KEY_MEMBER
 from training_platform.resources.stack_plan import stack_plan
 
@@ -38,15 +36,9 @@ ROOTS = sorted({ROOT, *(folder.parent for part in ("docs", "examples") for folde
 @pytest.fixture(params=ROOTS, ids=lambda root: str(root.relative_to(ROOT)))
 def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
     sandbox = without_stacks(tmp_path / "repository")
-    folder = sandbox.folder
-    crds = [SCHEMAS] if SCHEMAS.is_dir() else []
-    shutil.copytree(request.param / "stacks", folder.root / "stacks", dirs_exist_ok=True)
-    with (
-        folder.locked(),
-        serving(folder, read_stacks(folder.root, ()), durations={}, crds=crds) as servers,
-        announced(folder, servers),
-    ):
-        yield Fleet(sandbox, servers.cloud)
+    shutil.copytree(request.param / "stacks", sandbox.folder.root / "stacks", dirs_exist_ok=True)
+    with served(sandbox) as fleet:
+        yield fleet
 
 
 def is_judged(method: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -63,48 +62,3 @@ def test_a_protected_pool_is_replaced_or_removed_only_where_the_stack_file_lifts
     removed = sandbox("up", "small")
     assert removed.returncode == 0, removed.stdout + removed.stderr
     assert pools(sandbox) == {"system": "e2-standard-8", "h100": "a2-highgpu-8g"}
-
-
-SLICES = """\
-          slices:
-            machine_type: {machine}
-            zone: {zone}
-            topology: {topology}
-            capacity: spot
-            slices: 2
-"""
-NAMED = re.compile(r"\bmain-slices(?:-\d+)?-pool: ")
-HOSTS = {"machine": "ct5lp-hightpu-4t", "zone": "us-central1-a", "topology": "2x2"}
-CUBES = {"machine": "tpu7x-standard-4t", "zone": "us-central1-c", "topology": "2x2x2"}
-
-
-@pytest.mark.parametrize(
-    ("before", "change", "pool"),
-    [
-        (HOSTS, {"machine": "ct5lp-hightpu-8t", "topology": "2x4"}, "slices"),
-        (CUBES, {"topology": "2x2x4"}, "slices-0"),
-    ],
-    ids=["machine-type", "topology-of-a-policy"],
-)
-def test_what_the_provider_would_change_in_place_or_not_at_all_replaces_where_the_stack_file_lifts_that(
-    tmp_path: Path, before: dict[str, str], change: dict[str, str], pool: str
-) -> None:
-    sandbox = small(tmp_path / "repository", STACK + SLICES.format(**before))
-    file = sandbox.folder.root / "stacks" / "Pulumi.small.yaml"
-    ran = sandbox("up", "small")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-
-    after = SLICES.format(**before | change)
-    held = pools(sandbox)
-
-    file.write_text(STACK + after)
-    refused = sandbox("up", "small")
-    assert refused.returncode == 1
-    assert NAMED.findall(refused.stderr), refused.stderr  # which of the section's resources comes first is the engine's
-    assert pools(sandbox) == held
-
-    file.write_text(STACK + after + LIFT)
-    replaced = sandbox("up", "small")
-    assert replaced.returncode == 0, replaced.stdout + replaced.stderr
-    assert {("delete-replaced", f"main-{pool}-pool"), ("create-replacement", f"main-{pool}-pool")} <= steps(sandbox)
-    assert pools(sandbox)[pool] == (before | change)["machine"]

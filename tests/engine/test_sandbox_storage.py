@@ -1,4 +1,4 @@
-"""Storage under the real engine: backups are restored, a disk is filled and read, Lustre grows, and all of it goes."""
+"""Storage under the real engine: a backup is restored, a disk is filled and read, and all of it is deleted."""
 
 from __future__ import annotations
 
@@ -17,17 +17,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 CLOUD_PROJECT = "example-train-storage"
 BACKUP = f"projects/{CLOUD_PROJECT}/locations/us-central1/backups/before"
 FILES = {"location": "us-central1-a", "tier": "ZONAL", "capacity_gib": 1024}
-IN_A_ZONE = {"hdd": ("BASIC_HDD", 1024, 1025), "ssd": ("BASIC_SSD", 2560, 2561), "high": ("ZONAL", 10240, 12800)}
-IN_A_REGION = {"regional": ("REGIONAL", 1024, 1280), "enterprise": ("ENTERPRISE", 1024, 1280)}
-
-
-def tiers(*, grown: bool) -> dict[str, Any]:
-    """An instance of every other tier, as small as it can be or a step larger."""
-    return {
-        name: {"location": place, "tier": tier, "capacity_gib": large if grown else small}
-        for place, tiers_of_place in (("us-central1-a", IN_A_ZONE), ("us-central1", IN_A_REGION))
-        for name, (tier, small, large) in tiers_of_place.items()
-    }
 
 
 ENVIRONMENT: dict[str, Any] = {
@@ -37,7 +26,6 @@ ENVIRONMENT: dict[str, Any] = {
     "private_services_range": "10.201.0.0/16",
     "filestore": {
         "files": FILES | {"snapshots": ["one"], "backups": {"keep_days": 3}, "connection": "private-service-access"},
-        **tiers(grown=False),
     },
     "data_sets": {
         "disk": {"hyperdisk_ml": {"zone": "us-central1-a", "size_gib": 100}, "writer": "vision"},
@@ -90,12 +78,12 @@ class Repository:
         body = {"sourceInstance": instance, "sourceFileShare": "share"}
         self.ask("file", "v1/" + BACKUP.rpartition("/")[0], body, backupId="before")
 
-    def names(self, service: str, zone: str = "us-central1-a") -> set[str]:
-        """The existing resources of a service in a zone or region."""
+    def names(self, service: str) -> set[str]:
+        """The existing resources of a service in its zone or region."""
         store = self.cloud().store
-        kinds = {"file": "instances", "lustre": "instances", "compute": "disks", "backupdr": "backupVaults"}
+        kinds = {"file": "instances", "compute": "disks", "backupdr": "backupVaults"}
         place = "zones" if service == "compute" else "locations"
-        zone = "us-central1" if service == "backupdr" else zone
+        zone = "us-central1" if service == "backupdr" else "us-central1-a"
         entities = store.children(f"{service}/projects/{CLOUD_PROJECT}/{place}/{zone}/{kinds[service]}")
         return {entity.name.rpartition("/")[2] for entity in entities}
 
@@ -110,8 +98,6 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
         == created["filestore-files-plan"]
         == {"create"}
     )
-    other_instances = [f"filestore-{name}-instance" for name in tiers(grown=False)]
-    assert {name: created[name] for name in other_instances} == {name: {"create"} for name in other_instances}
     team = place.run("up", "files-vision")
     assert team["data-disk-main-volume"] == team["data-files-main-claim"] == {"create"}
     assert team["data-bucket-access"] == {"create"}
@@ -120,71 +106,18 @@ def test_a_backup_is_restored_a_disk_filled_and_all_of_it_goes(tmp_path: Path) -
     changed = json.loads(json.dumps(ENVIRONMENT))
     changed["filestore"]["restored"] = FILES | {"restore_from": BACKUP}
     changed["data_sets"]["disk"]["hyperdisk_ml"]["filled"] = True
-    changed["filestore"] |= tiers(grown=True)
     place.write(changed)
     restored = place.run("up", "files")
 
     assert restored["filestore-restored-instance"] == {"create"}
     assert restored.get("filestore-files-instance", {"same"}) == {"same"}
     assert restored["data-disk-disk"] == {"update"}
-    assert {name: restored[name] for name in other_instances} == {name: {"update"} for name in other_instances}
     again = place.run("up", "files")
     assert {name for name, ops in again.items() if ops != {"same"}} == set()
     readers = place.run("up", "files-vision")
     assert any("replace" in op for op in readers["data-disk-main-volume"])
-    assert place.names("file") == {"files-files", "files-restored", *(f"files-{name}" for name in IN_A_ZONE)}
-    assert place.names("file", "us-central1") == {f"files-{name}" for name in IN_A_REGION}
+    assert place.names("file") == {"files-files", "files-restored"}
 
     place.run("destroy", "files-vision")
     place.run("destroy", "files")
     assert place.names("file") == place.names("compute") == place.names("backupdr") == set()
-    assert place.names("file", "us-central1") == set()
-
-
-WITHOUT_CLUSTERS: dict[str, Any] = {
-    "project": CLOUD_PROJECT,
-    "production": False,
-    "deletion_protection": False,
-    "private_services_range": "10.201.0.0/16",
-    "network_attachments": {"us-central1": "10.30.0.0/24"},
-    "lustre": {"scratch": {"location": "us-central1-a", "capacity_gib": 36000}},
-}
-KEPT: dict[str, Any] = {
-    "environment": "files",
-    "name": "vision",
-    "members": ["group:vision@example.com"],
-    "vertex": {
-        "persistent_resources": {
-            "kept": {"region": "us-central1", "machine_type": "n2-standard-8", "network_attachment": "environment"}
-        }
-    },
-}
-
-
-def test_lustre_grows_in_place_and_is_replaced_by_another_throughput(tmp_path: Path) -> None:
-    place = Repository(tmp_path / "repository")
-    place.write(WITHOUT_CLUSTERS, KEPT)
-    created = place.run("up", "files")
-    assert created["lustre-scratch-instance"] == created["network-lustre"] == {"create"}
-    assert created["vertex-network-us-central1-attachment"] == {"create"}
-    assert place.run("up", "files-vision")["vertex-kept-persistent-resource"] == {"create"}
-    (kept,) = place.cloud().store.children(
-        f"aiplatform/projects/{CLOUD_PROJECT}/locations/us-central1/persistentResources"
-    )
-    attachment = kept.body["pscInterfaceConfig"]["networkAttachment"]
-    assert place.cloud().store.get(f"compute/{attachment}") is not None
-
-    changed = json.loads(json.dumps(WITHOUT_CLUSTERS))
-    changed["lustre"]["scratch"] |= {"capacity_gib": 45000, "squash_root": True}
-    place.write(changed, KEPT)
-    assert place.run("up", "files")["lustre-scratch-instance"] == {"update"}
-    again = place.run("up", "files")
-    assert {name for name, ops in again.items() if ops != {"same"}} == set()
-    changed["lustre"]["scratch"] |= {"capacity_gib": 36000, "mbps_per_tib": 500}
-    place.write(changed, KEPT)
-    assert any("replace" in op for op in place.run("up", "files")["lustre-scratch-instance"])
-    assert place.names("lustre") == {"files-scratch"}
-
-    place.run("destroy", "files-vision")
-    place.run("destroy", "files")
-    assert place.names("lustre") == set()

@@ -1,7 +1,7 @@
 """Days of a researcher and an admin: the commands of the pages, with the person's token and a quota project.
 
 The local cloud refuses what the planned grants do not allow. What it does not serve, such as a registry's protocol, is
-judged by the same grants. The deployer's day is `tests/engine/test_deployer.py`, which needs the engine.
+judged by the same grants. The deployer's day is `tests/engine/test_samples.py`, which needs the engine.
 """
 
 from __future__ import annotations

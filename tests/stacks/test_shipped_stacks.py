@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.stacks.every_field import ENVIRONMENT, TEAM, planned
@@ -12,9 +14,10 @@ from training_platform.config.model.stack import Stack
 from training_platform.config.names import Locator
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.resources.stack_plan import plannable
-from training_platform.resources.stack_resource import StackResource
+from training_platform.resources.stack_resource import UNKNOWN, StackResource
 
 NAMES = sorted(path.stem.removeprefix("Pulumi.") for path in (ORGANISATION / "stacks").glob("Pulumi.*.yaml"))
+PROVIDER = "pulumi:providers:kubernetes"
 every_stack = pytest.mark.parametrize("name", NAMES)
 
 
@@ -34,6 +37,23 @@ def test_the_inventory_is_current(name: str, plans: dict[str, tuple[Stack, Plann
     kept = (ORGANISATION / "inventories" / f"{name}.yaml").read_text(encoding="utf-8")
 
     assert inventory(plans[name][1]) == kept, "run `make inventories` and look at the difference"
+
+
+def test_no_two_stacks_make_the_same_object_in_one_cluster(plans: dict[str, tuple[Stack, PlannedStack]]) -> None:
+    objects_by_place = Counter[tuple[object, ...]]()
+    for name, (_, plan) in plans.items():
+        clusters = {provider.name: provider.inputs["clusterIdentifier"] for provider in plan.of(PROVIDER)}
+        for resource in plan.resources:
+            about = resource.inputs.get("metadata") or resource.inputs
+            if resource.type.startswith("kubernetes:") and about["name"] is not UNKNOWN:
+                namespace = about.get("namespace")
+                if namespace is UNKNOWN:  # that of the stack's team
+                    namespace = name
+                place = (clusters[resource.options["provider"]], resource.type, namespace, about["name"])
+                objects_by_place[place] += 1
+
+    assert len(objects_by_place) > 100
+    assert [place for place, count in objects_by_place.items() if count > 1] == []
 
 
 @every_stack

@@ -1,4 +1,4 @@
-"""The policies of jobs of operators, evaluated without an API server, and the rights of a W&B Launch agent.
+"""The policies of jobs of operators, evaluated without an API server.
 
 ``tests/kube/test_operators.py`` runs the operators under these policies.
 """
@@ -14,7 +14,6 @@ from tests.kube.server import PLURALS, Json
 from training_platform.catalog import IMAGES
 from training_platform.resources.admission import queued_operator_jobs
 from training_platform.resources.admission_policy import PODSET_LABEL, Bounds
-from training_platform.resources.launch_agent import AGENT_QUOTA, agent_rules
 from training_platform.resources.operators import OPERATORS
 
 NAMES = {
@@ -109,14 +108,3 @@ def test_a_patch_may_tolerate_the_nodes_of_what_its_runtime_requests(members: Of
     tolerating = {"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}}
 
     assert members.ask("TrainJob", job("trainjobs", tolerating)) == ""
-
-
-def test_an_agent_of_wandb_creates_jobs_no_pods_and_reads_no_secret_but_its_key() -> None:
-    rules = {(rule["resources"][0], "get" in rule["verbs"]): rule for rule in agent_rules("vision")}
-
-    for resource in ("jobs", "jobsets"):
-        assert rules[resource, True]["verbs"] == ["get", "list", "watch", "create", "delete"]
-    assert rules["pods", True]["verbs"] == ["get", "list", "watch"]
-    assert rules["secrets", True]["resourceNames"] == ["wandb-api-key-vision"]
-    assert rules["secrets", True]["verbs"] == ["get"]
-    assert AGENT_QUOTA["count/jobs.batch"] == "0"  # no policy queues jobs in its own namespace
