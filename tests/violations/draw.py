@@ -34,21 +34,11 @@ class Change(NamedTuple):
     constraint: str
     values: dict[str, Any]
 
-    @property
-    def path(self) -> str:
-        """The input that is damaged, the first one where it takes several to break one constraint."""
-        return next(iter(self.values))
-
 
 def valid() -> dict[str, Json]:
     """Return the valid objects by name."""
     objects: dict[str, Json] = load(FOLDER / "valid.yaml")
     return objects
-
-
-def by_hand() -> list[Change]:
-    """Return violations that no damage of one value makes: conflicts, order, and what webhooks compare."""
-    return [Change(**row) for row in load(FOLDER / "by_hand.yaml")]
 
 
 def drawn(name: str, inputs: Json) -> Iterator[Change]:
