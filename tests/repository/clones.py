@@ -10,8 +10,6 @@ from typing import Final
 
 from benchmarks.measure import BIN, ORGANISATION, ROOT
 
-FILES: Final = "Your own files"
-REHEARSAL: Final = "A rehearsal on your machine"
 CLOUD: Final = "Google Cloud"
 _SAMPLE = re.compile(r"(stacks|jobs)/.*\.yaml$")
 _SECTION = re.compile(r"^## ([^\n]+)$\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)

@@ -42,23 +42,6 @@ def test_a_worked_example_names_every_file_that_it_touches(section: str) -> None
     assert len(LISTED[section]) <= MOST[section]
 
 
-@pytest.mark.parametrize(("section", "in_some"), [("An option of a node pool", False), ("A kind of resource", True)])
-def test_a_worked_example_of_the_core_names_the_parts_that_know_of_it(section: str, in_some: bool) -> None:
-    command = [*(word for word in shlex.split(block(section)) if word != ":!*/parts/*"), "local_google_cloud"]
-
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-
-    beside = ("training_platform/parts/", "local_google_cloud/")
-    in_parts = {name for name in done.stdout.split() if name.startswith(beside)}
-    assert bool(in_parts) is in_some
-    assert {name for name in in_parts if f"`{name}`" not in SECTIONS[section]} == set()
-
-
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:\w+/)+\w*\.?\w*)`", PAGE))))
-def test_what_the_page_names_is_there(name: str) -> None:
-    assert (ROOT / name).exists()
-
-
 @pytest.mark.timeout(120)
 def test_the_rule_of_the_page_is_found_by_a_check_without_another_change(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "training_platform", tmp_path / "training_platform", ignore=shutil.ignore_patterns("*.pyc"))

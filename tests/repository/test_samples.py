@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from docs.picture import BEFORE, PICTURE, terminal_text, text_of
 from tests.support.places import ROOT
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
-from training_platform.cli.main import app
 from training_platform.config.model.stack import read_stack
 from training_platform.config.reading.clock import today
 from training_platform.config.workspace import read_workspace
@@ -27,7 +25,6 @@ from training_platform.parts.jobs.job_checks import check_jobs, job_files
 
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
 JOBS = job_files(ROOT)
-FILES = [*sorted((ROOT / "stacks").rglob("*.yaml")), *JOBS]
 
 
 def accepts(schema: Path, file: Path) -> bool:
@@ -50,34 +47,6 @@ def test_an_editor_takes_a_stack_that_the_model_takes(file: Path) -> None:
 @pytest.mark.parametrize("file", JOBS, ids=lambda path: path.stem)
 def test_an_editor_takes_every_job(file: Path) -> None:
     assert accepts(ROOT / "jobs" / "job.schema.json", file)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_a_file_that_tells_the_editor_its_schema_names_one_that_is_there(file: Path) -> None:
-    first = file.read_text(encoding="utf-8").partition("\n")[0]
-
-    assert "$schema=" not in first or (file.parent / first.partition("$schema=")[2]).is_file()
-
-
-def test_a_repository_without_stacks_is_clean_and_says_that_it_has_none(tmp_path: Path) -> None:
-    (tmp_path / "stacks").mkdir()
-    for name in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(ROOT / name, tmp_path)
-
-    result = CliRunner().invoke(app, ["check", "--root", str(tmp_path)])
-
-    assert (result.exit_code, result.stdout) == (0, "no stack in stacks/ yet: clean\n")
-
-
-def test_stack_files_that_nobody_would_read_are_not_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "stacks").mkdir()
-    (tmp_path / "stacks" / "Pulumi.prod.yml").write_text("config: {}\n", encoding="utf-8")
-    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
-
-    result = CliRunner().invoke(app, ["check", "--root", str(tmp_path)])
-
-    assert result.exit_code == 2
-    assert "not checked: stacks/Pulumi.prod.yml: a file of this name is not read as a stack." in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -16,22 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.measure import BIN, ROOT
-from tests.repository.clones import CLOUD, FILES, REHEARSAL, clone, commands
+from benchmarks.measure import BIN
+from tests.repository.clones import CLOUD, clone, commands
 from tests.repository.typed_pages import START, type_page
-from training_platform.config.workspace import read_workspace
 
 STEPS = commands()
-GCLOUD = {
-    "gcloud auth application-default login",
-    "gcloud auth login",
-    "gcloud config set auth/impersonate_service_account deploy-prod@example-admin.iam.gserviceaccount.com",
-    "gcloud kms keyrings create pulumi",
-    "gcloud kms keys create state",
-    "gcloud services enable cloudkms.googleapis.com",
-    "gcloud storage buckets create gs://example-pulumi-state",
-    "gcloud storage buckets update gs://example-pulumi-state",
-}
 
 
 @dataclass
@@ -60,32 +49,6 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
         type_page(START, walk.root).splitlines()[-1] == "2 stacks: 1 note; not judged: 1 project without known limits"
     )
     return walk
-
-
-def test_the_sections_have_commands() -> None:
-    assert {title: len(typed) for title, typed in STEPS.items() if typed} == {FILES: 6, REHEARSAL: 3, CLOUD: 19}
-
-
-@pytest.mark.parametrize("page", ["start.md", "start.ja.md"])
-def test_a_page_begins_with_the_target_that_installs_the_extras_of_its_commands(page: str) -> None:
-    beginning = (ROOT / "docs" / page).read_text(encoding="utf-8").partition("\n## ")[0]
-
-    # `make check` installs no extra: `sandbox up` and `quota pull` would refuse.
-    assert re.findall(r"`(make \w+)`", beginning) == ["make setup"]
-
-
-def test_own_files_are_all_there_is(walk: Walk) -> None:
-    assert set(read_workspace(walk.root).stacks) == {"prod", "prod-vision"}
-    assert [path.name for path in walk.root.glob("jobs/*/*")] == ["train.yaml"]
-    assert {path.name for path in walk.root.glob("stacks/*.schema.json")} == {
-        "stack.schema.json", "exemptions.schema.json",
-    }  # fmt: skip
-
-
-def test_no_command_of_gcloud_is_unknown_here() -> None:
-    options = re.compile(r" --.*")
-
-    assert {options.sub("", command) for command in STEPS[CLOUD] if command.startswith("gcloud ")} == GCLOUD
 
 
 @pytest.mark.engine

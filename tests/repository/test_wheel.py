@@ -121,14 +121,6 @@ def test_a_missing_extra_is_one_sentence_that_names_it(
     assert f" -m pip install '.[{extra}]'" in stderr
 
 
-def test_the_installed_command_names_a_missing_extra_too(base: BareEnvironment, as_cloned: Path) -> None:
-    done = base.run(base.command, "quota", "pull", cwd=as_cloned)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert " -m pip install '.[quota]'" in done.stderr
-
-
 @pytest.mark.parametrize("command", ["check", "quota show", "job check"])
 def test_a_clone_of_another_version_is_refused(base: BareEnvironment, clone: Path, command: str) -> None:
     project = clone / "pyproject.toml"
