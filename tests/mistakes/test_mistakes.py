@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -117,24 +116,6 @@ def test_shares_of_a_file_that_cannot_be_read_are_not_idle(root: Path) -> None:
     assert output.endswith("5 stacks: 1 thing not checked\n")
 
 
-def test_teams_of_a_deleted_environment_have_one_finding_and_no_other_environment(root: Path) -> None:
-    (root / "stacks" / "Pulumi.prod.yaml").unlink()
-
-    output = check(root, "stacks/")[1]
-
-    assert "'prod' is not an environment: there is no stacks/Pulumi.prod.yaml" in output
-    assert "Causes 3 more findings: jobs/nlp/pretrain.yaml" in output
-    assert "Nearest" not in output
-
-
-def test_a_zone_without_the_machine_is_answered_with_zones_of_the_cluster_s_region(root: Path) -> None:
-    edit(root, "stacks/Pulumi.prod.yaml", "zone: us-central1-b", "zone: us-central1-f")
-
-    output = check(root, "stacks/")[1]
-
-    assert "Allowed: with quota for 32 GPUs: us-central1-a, us-central1-b, us-central1-c (40 GPUs left). " in output
-
-
 def test_a_topology_that_changes_a_flavor_s_name_says_where_to_change_it_too(root: Path) -> None:
     edit(root, "stacks/Pulumi.prod.yaml", "topology: 4x8", "topology: 4x6")
     share = root / "stacks" / "Pulumi.prod-nlp.yaml"
@@ -158,58 +139,3 @@ def test_the_first_error_is_explained_and_no_warning_before_it(root: Path) -> No
     lines = check(root, "stacks/")[1].splitlines()
 
     assert lines[-2:] == ["5 stacks: 1 error, 1 warning", "More about it: training-platform explain tpu-topology"]
-
-
-def test_a_share_that_has_grown_is_at_fault_and_no_larger_one(root: Path) -> None:
-    edit(root, "stacks/Pulumi.prod-vision.yaml", "a100-40: {nominal_quota: 16}", "a100-40: {nominal_quota: 24}")
-    for command in (["init", "-qb", "main"], ["add", "."], ["commit", "-qm", "base"]):
-        subprocess.run(
-            ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *command], cwd=root, check=True, timeout=60
-        )
-    edit(root, "stacks/Pulumi.prod-nlp.yaml", "a100-40: {nominal_quota: 8}", "a100-40: {nominal_quota: 16}")
-
-    exit_code, output = check(root, "stacks/", "--base", "main")
-
-    (answer,) = (match["text"] for match in ANSWER.finditer(output))
-    assert exit_code == 1
-    assert answer.startswith("stacks/Pulumi.prod-nlp.yaml:9:19: shares.us-central1.a100-40.nominal_quota: ")
-    promises = "of which vision 24 and nlp 16"  # readable: a list follows
-    assert f"promised 40 nvidia.com/gpu, {promises}; its pools have 32; nlp had 8 before" in answer
-    assert "nlp lowered by 8 to 8, or vision lowered by 8 to 16 (stacks/Pulumi.prod-vision.yaml:9)" in answer
-    assert "5 stacks: 1 error" in output or "1 stack: 1 error" in output
-
-
-def test_a_quota_that_others_hold_names_the_largest_of_them(root: Path) -> None:
-    edit(root, "stacks/quotas/own-train-prod.yaml", "[{limit: 80}]", "[{limit: 32}]")
-
-    output = check(root, "stacks/")[1]
-
-    assert "Allowed: 32 GPUs; no max_nodes of a100 fits next to h100-mega, which uses 32 GPUs." in output
-
-
-def test_ranges_of_existing_subnets_of_one_vpc_are_apart_in_all_environments(root: Path) -> None:
-    network = "    network: {name: shared, project: own-net}\n    clusters:"
-    for file, old, new in (
-        ("stacks/Pulumi.dev.yaml", "    clusters:", network),
-        ("stacks/Pulumi.dev.yaml", "services: 10.0.16.0/20", "services: 10.0.8.0/21, name: dev"),
-        ("stacks/Pulumi.prod.yaml", "    clusters:", network),
-        (
-            "stacks/Pulumi.prod.yaml",
-            "pods: 10.72.0.0/16, services: 10.8.16.0/20",
-            "pods: 10.64.8.0/21, services: 10.8.16.0/20, name: a",
-        ),
-        (
-            "stacks/Pulumi.prod.yaml",
-            "pods: 10.73.0.0/16, services: 10.9.16.0/20",
-            "pods: 10.73.0.0/16, services: 10.9.16.0/20, name: b",
-        ),
-    ):
-        edit(root, file, old, new)
-
-    output = check(root, "stacks/")[1]
-
-    overlaps = [line.partition(": ")[2] for line in output.splitlines() if line.endswith("[existing-ranges-overlap]")]
-    assert [line.removesuffix("  [existing-ranges-overlap]") for line in overlaps] == [
-        "clusters.us-west4.subnet.services: 10.0.8.0/21 overlaps 10.0.0.0/20, clusters.us-west4.subnet.nodes of dev",
-        "clusters.us-central1.subnet.pods: 10.64.8.0/21 overlaps 10.64.0.0/16, clusters.us-west4.subnet.pods of dev",
-    ]

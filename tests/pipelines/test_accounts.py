@@ -114,11 +114,6 @@ def test_a_job_may_act_as_its_account_and_as_no_other(
     assert account(federation, claims) == ACCOUNTS[variable], name
 
 
-def test_every_kind_of_account_is_used_on_both_services() -> None:
-    for federation in (GITHUB, GITLAB):
-        assert {variable for used, _, _, variable in JOBS if used is federation} == set(ACCOUNTS)
-
-
 @pytest.mark.parametrize(
     ("federation", "claims", "expected"),
     [

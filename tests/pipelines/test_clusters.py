@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.pipelines.conftest import run, stacks_of
-from tests.support.places import ROOT
 from training_platform.catalog import CHARTS
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
@@ -126,13 +123,3 @@ def test_after_a_failed_up_the_warnings_about_charts_are_printed(repository: Pat
     assert code == 1
     assert line in lines
     assert line not in without_up
-
-
-@pytest.mark.parametrize("text", ["", "error: no stack", "[]"])
-def test_an_export_that_is_none_is_one_sentence(text: str) -> None:
-    script = str(ROOT / "pipelines" / "clusters.py")
-
-    ran = subprocess.run([sys.executable, script, "reach"], input=text, capture_output=True, text=True, check=False)
-
-    assert ran.returncode == 2
-    assert ran.stderr == "clusters.py: standard input is not what `pulumi stack export` prints\n"

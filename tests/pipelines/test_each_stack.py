@@ -151,18 +151,7 @@ def test_gitlab_deploys_an_environment_in_a_job_of_its_own_and_production_when_s
     assert document["include"] == [{"local": "pipelines/gitlab/google.yml"}]
 
 
-@pytest.mark.parametrize("arguments", [[], ["dev"]])
-def test_without_a_command_it_says_how_it_is_called(repository: Path, arguments: list[str]) -> None:
-    ran = subprocess.run(
-        [str(repository / "pipelines" / "each-stack"), *arguments], capture_output=True, text=True, check=False
-    )
-
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("usage: each-stack ENVIRONMENT COMMAND [OPTION...], ")
-
-
 BRANCH = "a$(touch${IFS}ran)`touch${IFS}ran`;touch${IFS}ran\"'$(1)"  # git takes such a name
-STEPS = {"check.yml": "Check every stack"}
 
 
 def github() -> list[str]:

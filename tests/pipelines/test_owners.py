@@ -80,13 +80,6 @@ def test_a_stale_file_is_named(root: Path) -> None:
     assert ".github/CODEOWNERS is not up to date" in output
 
 
-def test_without_a_map_there_is_nothing_to_do(root: Path) -> None:
-    (root / "stacks" / "owners.yaml").unlink()
-
-    assert owners(root, "--check") == (0, "")
-    assert not (root / GITHUB).exists()
-
-
 @pytest.mark.parametrize("arguments", [(), ("--check",)])
 def test_files_written_from_a_map_that_is_gone_are_named(root: Path, arguments: tuple[str, ...]) -> None:
     owners(root)
