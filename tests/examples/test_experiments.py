@@ -9,14 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from local_google_cloud.api import CloudSettings, serve
 from tests.examples.jobs.conftest import PYTHON
 from tests.examples.jobs.data_sets import MAKE_IMAGES
 from tests.parts.jobs.runs.vertex_cloud import PROJECT, Cloud, write_repository
 from tests.support.places import ROOT
-from training_platform.parts.jobs.job_model import Job
 
 PROGRAM = ROOT / "examples" / "data" / "prefetch.py"
 
@@ -67,17 +65,6 @@ def test_a_file_that_was_under_way_goes_on_from_its_last_byte(folders: tuple[Pat
     assert again.stdout.startswith("1 copied (100000 bytes), 20 there already")
     assert (volume / "large.bin").read_bytes() == text
     assert not list(volume.rglob("*.part"))
-
-
-def test_a_part_of_another_version_is_not_gone_on_with(folders: tuple[Path, Path]) -> None:
-    source, volume = folders
-    volume.mkdir()
-    (volume / "large.bin.5-1.part").write_bytes(b"wrong")
-    (source / "large.bin").write_bytes(b"right")
-
-    run(source, volume)
-
-    assert (volume / "large.bin").read_bytes() == b"right"
 
 
 def test_a_source_that_changed_is_copied_again(folders: tuple[Path, Path]) -> None:
@@ -158,16 +145,6 @@ def test_all_three_starts_stand_side_by_side(tmp_path: Path) -> None:
     ]
 
 
-def test_the_job_files_differ_in_the_machines_alone() -> None:
-    new, kept = (
-        yaml.safe_load((EXPERIMENT / f"start-{name}.yaml").read_text(encoding="utf-8")) for name in ("new", "kept")
-    )
-    Job.model_validate(new, strict=False)
-
-    assert kept["vertex"].pop("persistent_resource")
-    assert new == kept
-
-
 VIT_STORAGE = ROOT / "examples" / "experiments" / "vit_storage"
 STUB = """\
 #!{python}
@@ -224,51 +201,6 @@ def test_both_jobs_are_submitted_waited_for_and_their_times_printed(tmp_path: Pa
         ["read", "from", "on", "Vertex", "AI", "reference"],
         *times,
     ]
-
-
-def test_one_target_alone_is_asked_for(tmp_path: Path) -> None:
-    command, log = stub(tmp_path)
-
-    compare("--team", "vision", "--command", command, "--target", "gke")
-
-    assert "gke" in log.read_text()
-    assert "vertex" not in log.read_text()
-
-
-def test_a_run_that_fails_ends_the_experiment_with_its_command(tmp_path: Path) -> None:
-    command, _ = stub(tmp_path, code=1)
-
-    ran = compare("--team", "vision", "--command", command)
-
-    assert ran.returncode == 1
-    assert "job wait vit-bucket-abcde ended with 1" in ran.stderr
-
-
-@pytest.mark.parametrize("name", ["vit-bucket", "vit-filestore"])
-def test_the_job_files_are_jobs_that_differ_in_where_they_read(name: str) -> None:
-    file = yaml.safe_load((VIT_STORAGE / f"{name}.yaml").read_text(encoding="utf-8"))
-    job = Job.model_validate(file, strict=False)
-
-    assert job.source is not None
-    assert (ROOT / str(job.source.file)).is_file()
-    assert job.gke is not None
-    assert job.gke.gpus == 1
-    assert job.vertex is not None
-    assert job.vertex.machine_type == "a2-highgpu-1g"
-
-
-def test_both_files_train_alike() -> None:
-    bucket, files = (
-        yaml.safe_load((VIT_STORAGE / f"vit-{name}.yaml").read_text(encoding="utf-8"))
-        for name in ("bucket", "filestore")
-    )
-
-    assert [argument for argument, other in zip(bucket["args"], files["args"], strict=True) if argument != other] == [
-        "--data=/gcs/example-images/food101"
-    ]
-    assert {key: value for key, value in bucket.items() if key not in ("args", "mounts")} == {
-        key: value for key, value in files.items() if key not in ("args", "mounts")
-    }
 
 
 @pytest.mark.examples

@@ -158,21 +158,3 @@ def test_the_pipeline_submits_both_halves_on_vertex_ai(root: Path, cloud: LocalC
     bucket, files = (body["jobSpec"]["workerPoolSpecs"][0] for body in bodies)
     assert bucket.get("nfsMounts") is None
     assert files["nfsMounts"] == [{"server": "10.22.33.2", "path": "/share/food101", "mountPoint": "data"}]
-
-
-@pytest.mark.timeout(120)
-def test_a_member_is_refused_on_vertex_ai_in_a_shared_project(root: Path, cloud: LocalCloud) -> None:
-    ran = by_the_page(root, cloud, ApiStub(), MEMBER, "vertex")
-
-    assert ran.returncode == 1
-    assert "Permission 'aiplatform.customJobs." in ran.stderr
-    assert jobs_of(cloud) == []
-
-
-def test_a_command_that_is_not_there_is_one_sentence() -> None:
-    script = str(ROOT / "examples" / "experiments" / "vit_storage" / "compare.py")
-    options = ["--team", "vision", "--target", "gke", "--command", "no-such-command"]
-
-    ran = subprocess.run([sys.executable, script, *options], capture_output=True, text=True, check=False)
-
-    assert ran.stderr == "no-such-command is not on PATH: name it by --command, such as .venv/bin/training-platform.\n"

@@ -68,14 +68,3 @@ def test_a_cluster_that_is_killed_does_only_what_is_left(start: Start, data: Pat
     assert parts(tmp_path / "killed") == PARTS
     folders = [str(tmp_path / name) for name in ("whole", "killed")]
     subprocess.run([python, "-c", COMPARE, *folders], check=True)
-
-
-def test_what_a_worker_had_goes_to_the_others_when_it_is_killed(start: Start, data: Path, tmp_path: Path) -> None:
-    scheduler, killed, other = cluster(start, data, tmp_path / "run")
-    scheduler.until("part .*")
-    killed.kill()
-    killed.ended()
-
-    assert scheduler.ends_well()[-1] == "done"
-    assert other.ended() == 0
-    assert parts(tmp_path / "run") == PARTS

@@ -73,15 +73,3 @@ def test_a_program_that_starts_again_reads_local_checkpoints_or_else_the_output(
     assert int(begun[2]) == 100 if lost else int(begun[2]) >= 120
     assert last(resumed, "step") == last(whole, "step")
     assert len(list((local / "rank-0").iterdir())) <= 2
-
-
-def test_a_checkpoint_of_two_processes_is_read_by_one(start: Start, data: Path, tmp_path: Path) -> None:
-    first = training(start, data, tmp_path / "run", "fsdp")
-    first.until("checkpoint 20")
-    first.kill()
-    first.ended()
-
-    alone = training(start, data, tmp_path / "run", "fsdp", processes=1).ends_well()
-
-    assert last(alone, "from").startswith("from step ")
-    assert last(alone, "checkpoint") == "checkpoint 200"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from local_google_cloud.api import CloudSettings, LocalCloud, Record
+from local_google_cloud.api import CloudSettings, LocalCloud, Record, serve
 from tests.examples.jobs.conftest import EXAMPLES
 from tests.examples.jobs.job_files import GKE, VERTEX, rendered
 from training_platform.rules.documents.definitions import load_crds
@@ -33,20 +35,43 @@ def test_a_job_for_gke_is_a_jobset(example: str, tmp_path: Path) -> None:
     assert any(word.endswith(".py") and (EXAMPLES / example / word).is_file() for word in words(container))
 
 
+LOCATION = "projects/example/locations/us-central1"
+
+
+def vertex() -> LocalCloud:
+    """Return a local cloud with the persistent resource that a job names."""
+    cloud = LocalCloud(["example"], settings=CloudSettings(check_services=False))
+    tuning = f"aiplatform/{LOCATION}/persistentResources/prod-vision-tuning"
+    cloud.store.put(Record(name=tuning, project="example", body={}))
+    return cloud
+
+
 @pytest.mark.parametrize("example", VERTEX)
 def test_a_job_for_vertex_ai_is_one_of_its_documents(example: str, tmp_path: Path) -> None:
     body = yaml.safe_load(rendered(tmp_path, example, "vision"))
 
-    cloud = LocalCloud(["example"], settings=CloudSettings(check_services=False))
-    location = "projects/example/locations/us-central1"
-    tuning = f"aiplatform/{location}/persistentResources/prod-vision-tuning"  # a job runs on it
-    cloud.store.put(Record(name=tuning, project="example", body={}))
-
-    code, answer = cloud.handle("aiplatform", "POST", f"v1/{location}/{VERTEX[example]}", [], body)
+    code, answer = vertex().handle("aiplatform", "POST", f"v1/{LOCATION}/{VERTEX[example]}", [], body)
 
     assert code == 200, answer
     (container, *_) = [pool["containerSpec"] for pool in spec(body)["workerPoolSpecs"]]
     assert any(word.endswith(".py") and (EXAMPLES / example / word).is_file() for word in words(container))
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(300)
+def test_each_job_for_vertex_ai_is_created_by_the_generated_client(python: str, tmp_path: Path) -> None:
+    files = [tmp_path / f"{example}.json" for example in VERTEX]
+    for file in files:
+        file.write_text(rendered(tmp_path / f"of-{file.stem}", file.stem, "vision"))
+    program = Path(__file__).with_name("drive_vertex.py")
+
+    with serve(vertex()) as port:
+        command = [python, str(program), f"http://127.0.0.1:{port}", LOCATION, *map(str, files)]
+        done = subprocess.run(command, env={"HOME": str(tmp_path)}, check=False, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    names = {example: example.replace("_", "-") for example in VERTEX}
+    assert json.loads(done.stdout) == {example: [name, "JOB_STATE_PENDING"] for example, name in names.items()}
 
 
 def words(container: dict[str, list[str]]) -> list[str]:

@@ -86,12 +86,3 @@ def test_slices_that_start_again_read_local_checkpoints_or_else_the_output(
     assert all(other.ended() == 0 for other in other_slices)
     assert int(last(resumed, "from").split()[2]) in steps
     assert last(resumed, "step") == final
-
-
-def test_two_slices_compute_what_one_does(start: Start, tokens: Path, tmp_path: Path) -> None:
-    both, other = slices(start, tokens, tmp_path / "both")
-    (single,) = slices(start, tokens, tmp_path / "one", processes=1)
-
-    losses = [float(last(program.ends_well(), "step").split()[-1]) for program in (both, single)]
-    assert other.ended() == 0
-    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
