@@ -10,7 +10,7 @@ import pytest
 from local_google_cloud.kubernetes import serve
 from tests.engine.workspace import MakeWorkspace, Workspace
 from tests.support.places import ORGANISATION, ROOT
-from tests.support.plans import PlannedStack, planned_stacks
+from tests.support.plans import planned_stacks
 from training_platform.config.workspace import read_workspace
 from training_platform.resources.stack_plan import plannable
 from training_platform.resources.stack_resource import UNKNOWN
@@ -36,16 +36,11 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, kubernetes: int) -> Make
 
 
 @pytest.fixture(scope="session")
-def plans() -> dict[str, PlannedStack]:
-    """What ``check`` plans, by stack."""
-    repository = read_workspace(ORGANISATION)
-    return {stack.name: plan for stack, plan in planned_stacks(repository, plannable(repository, repository.stacks))}
-
-
-@pytest.fixture(scope="session")
-def deployed_outputs(plans: dict[str, PlannedStack]) -> dict[str, Mapping[str, Any]]:
+def deployed_outputs() -> dict[str, Mapping[str, Any]]:
     """What each stack exports, with plausible values where only a deployment would tell."""
-    return {name: _filled("outputs", plan.outputs) for name, plan in plans.items()}
+    repository = read_workspace(ORGANISATION)
+    plans = planned_stacks(repository, plannable(repository, repository.stacks))
+    return {stack.name: _filled("outputs", plan.outputs) for stack, plan in plans}
 
 
 def _filled(name: str, value: Any) -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -182,25 +180,3 @@ def _entries(lock: str) -> dict[str, list[str]]:
         elif line.startswith("    --"):
             entries[next(reversed(entries))].append(line.strip(" \\"))
     return entries
-
-
-def test_the_tests_of_the_model_of_kueue_need_the_base_environment_and_pytest_alone() -> None:
-    allowed = {*_pins("requirements-base.txt"), "pytest", "iniconfig", "packaging", "pluggy", "training-platform"}
-    missing = [
-        module
-        for module, distributions in packages_distributions().items()
-        if not allowed & {name.lower().replace("_", "-") for name in distributions}
-    ]
-    program = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1].split(','))); import pytest; "
-    program += "sys.exit(pytest.main(['tests/kueue_model', '-q', '-p', 'no:cacheprovider', '-k', 'not recorded']))"
-    done = subprocess.run(
-        [sys.executable, "-c", program, ",".join(missing)],
-        cwd=ROOT,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-
-    assert "pulumi" in missing
-    assert done.returncode == 0, done.stdout + done.stderr
