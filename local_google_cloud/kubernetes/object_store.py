@@ -49,7 +49,7 @@ class Key(NamedTuple):
 
 
 class ObjectStore:
-    """Objects, keyed by cluster and ``Key``. Tests use another store, which keeps objects in real API servers.
+    """Objects, keyed by cluster and ``Key``.
 
     Thread-safe. Every returned object is a copy. The parameter ``resource`` is the plural of a kind, used in error
     messages.
@@ -80,13 +80,6 @@ class ObjectStore:
         """Return an object, or ``None`` if it does not exist."""
         with self._lock:
             return copy.deepcopy(self._objects.get((cluster, key)))
-
-    def set_fields(self, cluster: str, key: Key, live: Json, inputs: Json) -> Json:  # noqa: ARG002 # for a store in API servers
-        """Return the fields of a live object that the program has set."""
-        return pruned(live, inputs)
-
-    def rehearse(self, cluster: str, key: Key, obj: Json) -> None:
-        """Accept every object without a check, since this store cannot check an object before it is created."""
 
     def has_namespace(self, cluster: str, name: str) -> bool:
         """Return True if a namespace exists."""

@@ -47,12 +47,11 @@ def serve(
     *,
     crds: Sequence[Path] = (),
     store: ObjectStore | None = None,
-    objects: ObjectStore | None = None,
 ) -> Iterator[int]:
     """Serve the plugin on the loopback interface while the ``with`` block runs, and yield the port."""
     threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="kubernetes-provider")
     server = grpc.server(threads, options=_NO_LIMITS)
-    plugin = Plugin(store or ObjectStore(), crds, objects)
+    plugin = Plugin(store or ObjectStore(), crds)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(plugin, server)
     try:
         bound_port: int = server.add_insecure_port(f"127.0.0.1:{port}")
@@ -79,13 +78,13 @@ def _of_resource(method: Callable[[Any, Any, ResourceCall], Any]) -> Callable[[A
 class Plugin(provider_pb2_grpc.ResourceProviderServicer):
     """The provider plugin. The CRDs under ``crds`` define the schemas of custom kinds.
 
-    ``store`` contains the Helm releases. Objects are in ``objects`` if it is given, else also in ``store``.
+    ``store`` contains objects and Helm releases.
     """
 
-    def __init__(self, store: ObjectStore, crds: Sequence[Path] = (), objects: ObjectStore | None = None) -> None:
+    def __init__(self, store: ObjectStore, crds: Sequence[Path] = ()) -> None:
         schemas = {kind: schema for folder in crds for kind, schema in load_crds(folder).items()}
-        self._objects = Objects(objects or store, schemas)
-        self._releases = Releases(store, objects or store)
+        self._objects = Objects(store, schemas)
+        self._releases = Releases(store)
         self._providers: dict[str, ProviderSettings] = {}  # by the peer of the connection
         self._lock = Lock()
 

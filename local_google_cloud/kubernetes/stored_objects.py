@@ -7,9 +7,6 @@ that ``createNamespace`` requests. As with Helm, this namespace remains when the
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,7 +177,6 @@ class Objects:
             call.kind.group, call.kind.kind, namespace=namespace if self._namespaced(call, inputs) else "", name=name
         )
         if preview:
-            self._store.rehearse(cluster, key, plain)
             return ResourceState("", _filled(inputs, {"metadata": _DRY_RUN}))
         try:
             live = self._store.create(cluster, key, plain, call.kind.resource)
@@ -201,7 +197,7 @@ class Objects:
         if live is None:
             return ResourceState("", {})
         if inputs:
-            set_fields = self._store.set_fields(cluster, key, live, readable(inputs))
+            set_fields = pruned(live, readable(inputs))
         else:
             metadata = {name: value for name, value in live["metadata"].items() if name not in _SET_BY_SERVER}
             set_fields = {**live, "metadata": metadata}
@@ -221,9 +217,7 @@ class Objects:
         if live is None:
             missing = f'{call.kind.resource} "{key.name}" not found'
             raise ObjectRefused(f'update of resource "{call.urn}" failed: {missing}')
-        if preview:
-            self._store.rehearse(cluster, key, plain)
-        else:
+        if not preview:
             live = self._store.update(cluster, key, plain, call.kind.resource)
         return ResourceState(identity, _filled(inputs, live))
 
@@ -253,11 +247,10 @@ def _key(kind: ObjectKind, identity: str) -> Key:
 
 
 class Releases:
-    """Helm releases in ``store``, keyed by namespace and name. Their namespaces are in ``objects``."""
+    """Helm releases in ``store``, keyed by namespace and name, with their namespaces."""
 
-    def __init__(self, store: ObjectStore, objects: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._objects = objects
 
     def check(
         self, call: ResourceCall, olds: Json, news: Json, generated: str, _autonaming: bool
@@ -288,11 +281,8 @@ class Releases:
         if self._store.read(cluster, key) is not None:
             raise ObjectRefused(f'release "{key.name}": cannot re-use a name that is still in use, it already exists')
         if plain.get("createNamespace"):
-            self._objects.ensure_namespace(cluster, key.namespace)
-        if self._objects.has_namespace(cluster, key.namespace):
-            self._store.ensure_namespace(cluster, key.namespace)  # it may be another store
+            self._store.ensure_namespace(cluster, key.namespace)
         live = self._store.create(cluster, key, _released(plain, 1), "releases")
-        self._create_secret(cluster, live)
         return ResourceState(f"{key.namespace}/{key.name}", _outputs(inputs, live))
 
     def read(self, call: ResourceCall, identity: str, inputs: Json) -> ResourceState:
@@ -319,45 +309,16 @@ class Releases:
         if old is None:
             raise ObjectRefused(f'release "{key.name}" not found')
         live = self._store.update(cluster, key, _released(readable(inputs), old["status"]["revision"] + 1), "releases")
-        self._delete_secret(cluster, old)
-        self._create_secret(cluster, live)
         return ResourceState(identity, _outputs(inputs, live))
 
     def delete(self, call: ResourceCall, identity: str) -> None:
         """Delete the recorded release, if it exists."""
-        key = _release_key(identity)
-        cluster = call.settings.cluster
-        if (old := self._store.read(cluster, key)) is not None:
-            self._delete_secret(cluster, old)
-        self._store.delete(cluster, key)
-
-    def _create_secret(self, cluster: str, release: Json) -> None:
-        """Create the Secret in which Helm records a release, for programs that read it from the API server."""
-        status = release["status"]
-        if self._objects is self._store or not self._objects.has_namespace(cluster, status["namespace"]):
-            return
-        key = _secret(status)
-        record = {"chart": {"metadata": {"version": status["version"]}}, "config": release.get("values") or {}}
-        packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode())))
-        labels = {"owner": "helm", "name": status["name"], "status": "deployed", "version": str(status["revision"])}
-        metadata = {"name": key.name, "namespace": key.namespace, "labels": labels}
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "helm.sh/release.v1"}
-        self._objects.create(cluster, key, {**secret, "data": {"release": packed.decode()}}, "secrets")
-
-    def _delete_secret(self, cluster: str, release: Json) -> None:
-        if self._objects is not self._store:
-            self._objects.delete(cluster, _secret(release["status"]))
+        self._store.delete(call.settings.cluster, _release_key(identity))
 
 
 def _release_key(identity: str) -> Key:
     namespace, name = identity.split("/", 1)
     return Key(HELM, "Release", namespace=namespace, name=name)
-
-
-def _secret(status: Json) -> Key:
-    return Key(
-        "", "Secret", namespace=status["namespace"], name=f"sh.helm.release.v1.{status['name']}.v{status['revision']}"
-    )
 
 
 def _released(inputs: Json, revision: int) -> Json:

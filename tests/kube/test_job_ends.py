@@ -12,7 +12,7 @@ import pytest
 
 from tests.kube.clusters import KINDS, NEEDED, kueue_cluster
 from tests.kube.heads import JOBSETS, Heads
-from tests.kube.jobs_on_nodes import case, lab, left, node
+from tests.kube.jobs_on_nodes import case, lab, node
 from tests.kube.queues import KUEUE, Json, planned, until
 from training_platform.parts.jobs.gke.gke_job import on_gke
 from training_platform.parts.jobs.gke.jobset import jobset
@@ -69,7 +69,6 @@ def wait_until_nothing_is_held(queues: Heads) -> None:
         return sum(int(resource["total"]) for row in rows for resource in row["resources"])
 
     until(held, lambda gpus: gpus == 0)
-    until(lambda: left(queues, "vision"), lambda pods: not pods)
 
 
 def test_interruptions_that_count_end_a_run_too(queues: Heads) -> None:
