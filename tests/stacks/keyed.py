@@ -7,7 +7,6 @@ from typing import Any
 
 import yaml
 
-from tests.stacks.every_field import changed
 from training_platform.resources import resource_types
 
 RING = "projects/example-keys/locations/{}/keyRings/training/cryptoKeys/data"
@@ -60,14 +59,3 @@ def below(value: Any, path: tuple[str, ...]) -> Any:
     for key in path:
         value = (value or {}).get(key)
     return value
-
-
-# Every option on: of all that are in the table.
-CLUSTER = {
-    **ENVIRONMENT["clusters"]["c"],
-    "provider_inputs": {"enable_intranode_visibility": True},
-    "binary_authorization": True,
-}
-BUCKET = {**TEAM["buckets"]["data"], "provider_inputs": {"logging": {"log_bucket": "example-logs"}}, "versioning": True}
-FULL = changed(ENVIRONMENT, ("clusters", "c"), CLUSTER)
-FULL_TEAM = changed(TEAM, ("buckets", "data"), BUCKET)
