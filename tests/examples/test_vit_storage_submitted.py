@@ -42,7 +42,7 @@ COMMAND = """\
 case "$2" in
   submit) exec {command} "$@" --local-cloud "$LOCAL_CLOUD" --kubeconfig "$STUB" ;;
   wait) ;;
-  logs) echo "seconds 3000.0" ;;
+  logs) case "$3" in *bucket*) echo "a | seconds 4000.0" ;; *) echo "a | seconds 2500.0" ;; esac ;;
   *) exec {command} "$@" ;;
 esac
 """
@@ -127,6 +127,12 @@ def test_a_member_submits_both_halves_on_gke(root: Path, cloud: LocalCloud) -> N
     ran = by_the_page(root, cloud, stub, MEMBER, "gke")
 
     assert ran.returncode == 0, ran.stderr
+    assert [line.split() for line in ran.stdout.splitlines()[-4:]] == [
+        ["read", "from", "on", "GKE", "reference"],
+        ["Cloud", "Storage", "4,000", "4,837"],
+        ["Filestore", "2,500", "3,006"],
+        ["first", "/", "second", "1.60", "1.61"],
+    ]
     prod = cluster(root)
     assert refused_requests(prod, stub.requests, IN_CLUSTER) == []
     held = [{**body, "spec": {**body["spec"], "suspend": True}} for body in stub.created]  # by Kueue's webhook

@@ -14,6 +14,7 @@ from threading import Timer
 
 import pytest
 
+from tests.examples.jobs.data_sets import MAKE_ARRAYS
 from tests.support.places import ROOT
 
 EXAMPLES = ROOT / "examples" / "jobs"
@@ -90,6 +91,14 @@ def python() -> str:
     if named is None:
         pytest.skip("only `make test-examples` installs and uses the examples' libraries, gigabytes")
     return named
+
+
+@pytest.fixture
+def arrays(tmp_path: Path, python: str) -> Path:
+    """Return a file of three classes that a linear classifier tells apart."""
+    path = tmp_path / "data.npz"
+    subprocess.run([python, "-c", MAKE_ARRAYS, str(path)], check=True, capture_output=True)
+    return path
 
 
 @pytest.fixture

@@ -34,3 +34,10 @@ torch.manual_seed(1)
 inputs = torch.randn(512, 64)
 torch.save({"inputs": inputs, "labels": inputs[:, :10].argmax(1)}, sys.argv[1])
 """
+MAKE_ARRAYS = """\
+import sys, numpy as np
+random = np.random.default_rng(0)
+inputs = random.standard_normal((300, 8)).astype("float32")
+labels = inputs[:, :3].argmax(1)
+np.savez(sys.argv[1], inputs=inputs[:200], labels=labels[:200], test_inputs=inputs[200:], test_labels=labels[200:])
+"""
