@@ -31,7 +31,7 @@ import yaml
 from tests.training_platform.rules.corpus import accepted, judged
 from tests.violations.changes import LATER, LATER_FOR_WEBHOOKS, Changes
 from tests.violations.draw import Json, damaged, drawn, valid
-from tests.violations.refusers import CLUSTER_WIDE, UNKNOWN, provider, server, written
+from tests.violations.refusers import UNKNOWN, provider, server, written
 from training_platform.config.reading.finding import Finding
 from training_platform.rules.documents import shapes
 
@@ -49,6 +49,15 @@ OTHER_VALUES: Final = 8  # changes of an object to values of others, and to odd 
 LARGEST: Final = 1 << 20  # bytes of a file: larger ones are data
 NOT_KNOWN: Final = "<unknown>"  # as the accepted configurations of the tests have it
 Row = TypeVar("Row")
+_CLUSTER_WIDE = frozenset({
+    "ResourceFlavor", "ClusterQueue", "Cohort", "Topology", "AdmissionCheck", "ProvisioningRequestConfig",
+    "WorkloadPriorityClass", "ClusterPodMonitoring", "ClusterRules", "StorageClass", "PersistentVolume", "Namespace",
+    "ValidatingAdmissionPolicy", "MultiKueueConfig", "MultiKueueCluster", "PriorityClass", "ClusterRole",
+    "ClusterRoleBinding", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration", "CustomResourceDefinition", "DeviceClass", "IngressClass", "RuntimeClass",
+    "CSIDriver", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "VolumeAttributesClass", "FlowSchema",
+    "PriorityLevelConfiguration",
+})  # fmt: skip
 _LATER: Final = (LATER, LATER_FOR_WEBHOOKS)  # an API server leaves it to controllers
 
 
@@ -351,7 +360,7 @@ def _kubernetes(version: str, document: Json) -> tuple[str, Json] | None:
         return None
     metadata = {key: value for key, value in document["metadata"].items() if key not in _LEFT_OUT}
     metadata["name"] = metadata.get("name") or f"{metadata.pop('generateName', 'thing-')}0"
-    if document["kind"] not in CLUSTER_WIDE:
+    if document["kind"] not in _CLUSTER_WIDE:
         metadata["namespace"] = "default"
     inputs = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata", "status")}
     return type_, {"metadata": metadata, **inputs}

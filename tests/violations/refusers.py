@@ -20,6 +20,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from tests.kube.api_servers import ControlPlanes
 from tests.kube.controller_programs import find_binaries, run_controllers
+from tests.kube.rendered_objects import ApiServer
 from training_platform.resources.kueue import configuration
 from training_platform.resources.scope import TEAM_LABEL
 from training_platform.rules.documents.definitions import read_definitions
@@ -34,23 +35,6 @@ NOT_SERVED = ("ComputeClass", "ComputeDomain", "FrontendConfig", "LeaderWorkerSe
               "v1beta1:ClusterQueue", "v1beta1:LocalQueue", "v1beta1:AdmissionCheck",
               "v1beta1:ResourceFlavor", "v1beta1:ProvisioningRequestConfig")  # fmt: skip
 _DRY = {"dryRun": "All", "fieldValidation": "Strict"}
-_IRREGULAR = {
-    "ClusterRules": "clusterrules", "NetworkPolicy": "networkpolicies", "Rules": "rules",
-    "StorageClass": "storageclasses", "Topology": "topologies", "WorkloadPriorityClass": "workloadpriorityclasses",
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies", "PriorityClass": "priorityclasses",
-    "MultiKueueCluster": "multikueueclusters", "Service": "services", "Ingress": "ingresses",
-    "DeviceClass": "deviceclasses", "IngressClass": "ingressclasses", "RuntimeClass": "runtimeclasses",
-    "MutatingAdmissionPolicy": "mutatingadmissionpolicies", "VolumeAttributesClass": "volumeattributesclasses",
-}  # fmt: skip
-CLUSTER_WIDE = frozenset({
-    "ResourceFlavor", "ClusterQueue", "Cohort", "Topology", "AdmissionCheck", "ProvisioningRequestConfig",
-    "WorkloadPriorityClass", "ClusterPodMonitoring", "ClusterRules", "StorageClass", "PersistentVolume", "Namespace",
-    "ValidatingAdmissionPolicy", "MultiKueueConfig", "MultiKueueCluster", "PriorityClass", "ClusterRole",
-    "ClusterRoleBinding", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration", "CustomResourceDefinition", "DeviceClass", "IngressClass", "RuntimeClass",
-    "CSIDriver", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "VolumeAttributesClass", "FlowSchema",
-    "PriorityLevelConfiguration",
-})  # fmt: skip
 
 
 class Provider:
@@ -118,15 +102,16 @@ class Server:
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http
+        self._kinds = ApiServer(http).kinds
 
     def refusal(self, kind: str, inputs: Json) -> str:
         """Return the refusal of an object, or "" if it is accepted."""
-        path, body = _addressed(kind, inputs)
+        path, body = self._addressed(kind, inputs)
         return _said(self._http.post(path, json=body, params=_DRY))
 
     def applied(self, kind: str, inputs: Json) -> str:
         """Create an object and apply it server-side, as pulumi-kubernetes does; return the refusal, or ""."""
-        path, body = _addressed(kind, inputs)
+        path, body = self._addressed(kind, inputs)
         if refusal := self.refusal(kind, inputs):
             return refusal
         headers = {"Content-Type": "application/apply-patch+yaml"}
@@ -134,17 +119,16 @@ class Server:
         name = body["metadata"]["name"]
         return _said(self._http.patch(f"{path}/{name}", content=json.dumps(body), headers=headers, params=query))
 
-
-def _addressed(kind: str, inputs: Json) -> tuple[str, Json]:
-    """Return the collection of an object, and the object as it is sent."""
-    _, version, name = kind.split(":")
-    version = version.removeprefix("core/")
-    metadata = inputs.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    plural = _IRREGULAR.get(name, f"{name.lower()}s")
-    space = "" if name in CLUSTER_WIDE else f"/namespaces/{named.get('namespace', 'default')}"
-    path = f"/{'apis' if '/' in version else 'api'}/{version}{space}/{plural}"
-    return path, {**copy.deepcopy(inputs), "apiVersion": version, "kind": name}
+    def _addressed(self, kind: str, inputs: Json) -> tuple[str, Json]:
+        """Return the collection of an object, and the object as it is sent."""
+        _, version, name = kind.split(":")
+        version = version.removeprefix("core/")
+        metadata = inputs.get("metadata")
+        named = metadata if isinstance(metadata, dict) else {}
+        plural, namespaced = self._kinds.get((version, name), (name.lower(), False))
+        space = f"/namespaces/{named.get('namespace', 'default')}" if namespaced else ""
+        path = f"/{'apis' if '/' in version else 'api'}/{version}{space}/{plural}"
+        return path, {**copy.deepcopy(inputs), "apiVersion": version, "kind": name}
 
 
 def _said(answer: httpx.Response) -> str:
