@@ -1,4 +1,4 @@
-"""Probes of clusters on a real API server with Kueue and JobSet: clean as deployed, each refuted by its planted fault.
+"""Probes of clusters on a real API server with Kueue and JobSet: clean as deployed, and refuted by planted faults.
 
 No container runs: a stand-in for kubelets ends a probe's pods with the message of ``MESSAGES`` and tells their lines,
 and one for Cloud Logging has a job's events and lines. Pods of Helm releases are objects.
@@ -279,13 +279,10 @@ def _end(site: Site, pod: Json) -> None:
         state = {"waiting": {"reason": "ErrImagePull", "message": "the registry is busy"}}
         phase = "Pending"
     elif part == "image":
-        of_pod = {"kind": "Pod", "name": about["name"], "namespace": about["namespace"]}
-        of_node = {"kind": "Node", "name": pod["spec"]["nodeName"]}
-        streamed = site.messages["image"] == "ImageStreaming"
         event = {"metadata": {"name": f"{about['name']}-pull"}, "reason": site.messages["image"],
                  "message": f"Image {container['image']} is backed by image streaming. Successfully pulled",
-                 "involvedObject": of_node if streamed else of_pod}  # fmt: skip
-        site.queues.create("/api/v1/namespaces/default/events" if streamed else f"{path}/events", event)
+                 "involvedObject": {"kind": "Node", "name": pod["spec"]["nodeName"]}}  # fmt: skip
+        site.queues.create("/api/v1/namespaces/default/events", event)
     row = {"name": container["name"], "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
     site.queues.change(f"{path}/pods/{about['name']}/status", {"status": {"phase": phase, "containerStatuses": [row]}})
 
@@ -373,8 +370,6 @@ MEMBER = {"Impersonate-User": "ada@example.com", "Impersonate-Group": "vision@ex
 QUEUES = f"{KUEUE}/clusterqueues"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 JOB_POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/training-platform-queued-jobs"
-NO_IMAGE: Json = {"name": "manager", "image": "", "imageID": "", "ready": False, "restartCount": 0,
-                  "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}  # fmt: skip
 
 
 def without_gpu(site: Site) -> Fault:
@@ -421,18 +416,6 @@ def without_policy(site: Site) -> Fault:
 
 FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
     "a control plane that is down": ("cluster-answers", silent, "lab-main does not answer"),
-    "an image that is not there": (
-        "cluster-controllers",
-        lambda site: changed(
-            site, "/api/v1/namespaces/kueue-system/pods/kueue-0/status", status={"containerStatuses": [NO_IMAGE]}
-        ),
-        "ImagePullBackOff",
-    ),
-    "a queue that somebody changed": (
-        "cluster-objects",
-        lambda site: changed(site, f"{QUEUES}/vision", spec={"queueingStrategy": "StrictFIFO"}),
-        "ClusterQueue vision of lab-main differs from the plan",
-    ),
     "a lost GPU": (
         "pools-nodes",
         without_gpu,
@@ -444,15 +427,7 @@ FAULTS: Mapping[str, tuple[str, Callable[[Site], Fault], str]] = {
         "internet is refused: internet is 'yes'",
     ),
     "a slow disk": ("storage-disk", lambda site: told(site, "disk", "write=12\nread=240\n"), "write is 12"),
-    "slow Lustre": ("storage-lustre", lambda site: told(site, "lustre", "write=410\nread=80\n"), "read is 80"),
-    "a slow bucket": ("storage-bucket", lambda site: told(site, "bucket", "write=\nread=4\n"), "read is 4"),
-    "an image that is pulled whole": (
-        "cluster-images",
-        lambda site: told(site, "image", "Pulled"),
-        "stream images: the whole image was pulled",
-    ),
     "a job that fails twice": ("queues-job", lambda site: told(site, "job", "2"), "fails once restarts, and ends"),
-    "slow files": ("storage-files", lambda site: told(site, "files", "write=95\nread=3.5\n"), "read is 3.5"),
     "a queue that is not active": ("queues-active", broken_queue, "broken of lab-main is not active"),
     "a priority without a value": (
         "queues-admission",

@@ -97,12 +97,6 @@ def test_components_run_with_the_versions_that_stacks_are_deployed_with() -> Non
     assert len(modules) < 50
 
 
-def test_a_check_installs_no_pulumi_and_no_client_of_google() -> None:
-    assert not [
-        name for name in _pins("requirements-base.txt") if name.startswith(("pulumi", "google", "grpc", "proto"))
-    ]
-
-
 def test_protobuf_is_held_back_for_the_policy_sdk_alone() -> None:
     assert _pins("policies/requirements.txt")["protobuf"].startswith("5.29.")
     assert "pulumi-policy" not in _pins("requirements.txt")
