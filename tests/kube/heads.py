@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kube.queues import Json, Queues, until
+from tests.kube.queues import Json, Queues
 
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision/jobsets"
 NODE_POOL = "cloud.google.com/gke-nodepool"
@@ -31,21 +31,9 @@ class Heads(Queues):
         return pools_of_jobs
 
     def end(self, run: str) -> None:
-        """Take a run's pods away at once, as no kubelet does here."""
-        path = f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}"
-
-        def left() -> list[Json]:
-            self.delete(path, gracePeriodSeconds=0)
-            return list(self.get(path)["items"])
-
-        until(left, lambda pods: not pods)
-
-    def reap(self, team: str) -> None:
-        """Take away pods that are being deleted, as a kubelet does."""
-        path = f"/api/v1/namespaces/{team}/pods"
-        for pod in self.get(path)["items"]:
-            if pod["metadata"].get("deletionTimestamp"):
-                self.delete(f"{path}/{pod['metadata']['name']}", gracePeriodSeconds=0)
+        """Delete a run, and take its pods away."""
+        self.delete(f"{JOBSETS}/{run}")
+        self.gone_from("vision", f"/api/v1/namespaces/vision/pods?labelSelector=jobset.sigs.k8s.io/jobset-name={run}")
 
     def nodes(self) -> list[Json]:
         return list(self.get("/api/v1/nodes")["items"])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
-
-import httpx
 
 from tests.kube.queues import PATHS, Json, Queues, until
 from tests.support.plans import composed
@@ -21,10 +18,6 @@ class Servers(Queues):
 
     selector = "training-platform/server"
 
-    def __init__(self, client: httpx.Client) -> None:
-        super().__init__(client)
-        self._http = client
-
     def pods(self, team: str, *, running: bool = False) -> list[Json]:
         """Return the pods of servers that are not being deleted."""
         every = self.get(f"/api/v1/namespaces/{team}/pods?labelSelector={self.selector}")["items"]
@@ -36,10 +29,8 @@ class Servers(Queues):
         for pod in self.pods(team):
             if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Running":
                 ready = {"type": "Ready", "status": "True"}
-                body = json.dumps({"status": {"phase": "Running", "conditions": [ready]}})
                 path = f"/api/v1/namespaces/{team}/pods/{pod['metadata']['name']}/status"
-                headers = {"Content-Type": "application/merge-patch+json"}
-                self._http.patch(path, content=body, headers=headers).raise_for_status()
+                self.change(path, {"status": {"phase": "Running", "conditions": [ready]}})
         return len(self.pods(team, running=True))
 
     def clear(self) -> None:
@@ -51,7 +42,7 @@ class Servers(Queues):
 
     def _pods_gone(self, namespace: str) -> bool:
         path = f"/api/v1/namespaces/{namespace}/pods"
-        self._http.request("DELETE", path, json={"gracePeriodSeconds": 0})  # there is no kubelet to end them
+        self.delete(path, gracePeriodSeconds=0)  # there is no kubelet to end them
         return not self.get(path)["items"]
 
 

@@ -74,20 +74,9 @@ class Operated(Queues):
             if GPU in pod["spec"]["containers"][0]["resources"].get("limits", {})
         }
 
-    def reap(self) -> None:
-        """Take away pods that are being deleted, as a kubelet does."""
-        for pod in self.get(PODS)["items"]:
-            if pod["metadata"].get("deletionTimestamp"):
-                self._http.request("DELETE", f"{PODS}/{pod['metadata']['name']}", json={"gracePeriodSeconds": 0})
-
     def gone(self, selector: str) -> None:
         """Wait until no pod is left."""
-
-        def left() -> list[Json]:
-            self.reap()
-            return list(self.get(f"{PODS}?labelSelector={selector}")["items"])
-
-        until(left, lambda pods: not pods)
+        self.gone_from(TEAM, f"{PODS}?labelSelector={selector}")
 
     def cluster_of(self, job: str) -> str:
         """Wait for the Ray cluster of a RayJob, and return its name; a suspended RayJob has none."""
@@ -111,13 +100,8 @@ class Operated(Queues):
         """Delete all jobs of the team, and wait until nothing of them is left."""
         for path in (RAYJOBS, RAYCLUSTERS, TRAINJOBS, RUNTIMES, JOBS):
             self.delete(path)
-
-        def left() -> list[Json]:
-            self.reap()
-            paths = (RAYJOBS, RAYCLUSTERS, TRAINJOBS, JOBSETS, JOBS, PODS, f"{KUEUE}/namespaces/{TEAM}/workloads")
-            return [body for path in paths for body in self.get(path)["items"]]
-
-        until(left, lambda items: not items)
+        workloads = f"{KUEUE}/namespaces/{TEAM}/workloads"
+        self.gone_from(TEAM, RAYJOBS, RAYCLUSTERS, TRAINJOBS, JOBSETS, JOBS, PODS, workloads)
 
 
 def owned(body: Json) -> Json:

@@ -306,6 +306,22 @@ class Queues:
         """Delete an object, or all of a list, with what they own."""
         self._client.request("DELETE", path, json={"propagationPolicy": "Background", **options})
 
+    def reap(self, namespace: str) -> None:
+        """Take away pods that are being deleted, as a kubelet does."""
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        for pod in self.get(path)["items"]:
+            if pod["metadata"].get("deletionTimestamp"):
+                self.delete(f"{path}/{pod['metadata']['name']}", gracePeriodSeconds=0)
+
+    def gone_from(self, namespace: str, *paths: str) -> None:
+        """Take away pods that are being deleted until nothing is left of these lists."""
+
+        def left() -> list[Json]:
+            self.reap(namespace)
+            return [body for path in paths for body in self.get(path)["items"]]
+
+        until(left, lambda items: not items)
+
     def clear(self) -> None:
         """Delete all jobs and queues, and wait until they are gone."""
         self.delete("/api/v1/nodes")

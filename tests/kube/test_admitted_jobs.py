@@ -54,20 +54,9 @@ class Team(Queues):
             int(resource["total"]) for flavor in flavors for resource in flavor["resources"] if resource["name"] == GPU
         )
 
-    def reap(self) -> None:
-        """Take away pods that are being deleted, as a kubelet does."""
-        for pod in self.get(PODS)["items"]:
-            if pod["metadata"].get("deletionTimestamp"):
-                self._http.request("DELETE", f"{PODS}/{pod['metadata']['name']}", json={"gracePeriodSeconds": 0})
-
     def freed(self) -> None:
         """Wait until pods and quota are gone."""
-
-        def left() -> list[Json]:
-            self.reap()
-            return list(self.get(PODS)["items"])
-
-        until(left, lambda pods: not pods)
+        self.gone_from(TEAM, PODS)
         until(self.counted, lambda gpus: gpus == 0)
 
     def clear(self) -> None:
@@ -178,7 +167,7 @@ def test_a_job_that_is_stopped_grows_and_is_counted_anew(team: Team) -> None:
     assert team.ask("PATCH", f"{JOBS}/train", {"spec": {"suspend": True, "parallelism": 2, "completions": 2}}) == ""
 
     def placed() -> list[str]:
-        team.reap()
+        team.reap(TEAM)
         return team.placed()
 
     until(placed, lambda nodes: len(nodes) == 2)

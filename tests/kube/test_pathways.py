@@ -77,6 +77,5 @@ def test_a_job_is_admitted_whole_and_a_second_one_waits_whole(queues: Heads, awa
     until(lambda: len(queues.pods("train-first")), lambda pods: pods == 1 + 4)
     queues.waits("vision", "train-second")
     assert queues.pods("train-second") == []
-    queues.delete(f"{JOBSETS}/train-first")
     queues.end("train-first")
     until(lambda: queues.nodes_of_roles("train-second"), lambda now: now == whole)

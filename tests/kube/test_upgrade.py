@@ -241,6 +241,5 @@ def test_jobsets_that_run_wait_or_fail_meanwhile_go_on_under_the_next_version(jo
         queues.waits(team, "train-waits")
         assert queues.pods("train-waits") == []
 
-        queues.delete(f"{JOBSETS}/train-runs")
         queues.end("train-runs")
         until(lambda: running("train-waits"), lambda uids: len(uids) == 2)
