@@ -114,6 +114,10 @@ class Skeleton(NamedTuple):
     figures: Counter[str]
 
 
+def test_the_readme_is_read_in_two_minutes() -> None:
+    assert len(README.splitlines()) <= 90
+
+
 def skeleton(text: str) -> Skeleton:
     prose = _BLOCK.sub("", text)
     words = re.sub(r"\]\([^)]*\)|`[^`]*`", "", prose)
@@ -170,6 +174,11 @@ def test_the_last_report_of_a_project_says_what_is_proven(tmp_path: Path) -> Non
     (row,) = (line for line in changed.splitlines() if "| `storage-ready` |" in line)
     assert row.endswith("| proven | 2027-02-03 | version 1.2.0 |")
     assert f"1 of {len(PROBES)} probes are proven there." in changed
+
+
+def test_a_report_of_a_local_cloud_proves_nothing_about_google_cloud(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="which proves nothing about Google Cloud"):
+        status("", [verified(tmp_path, "2027-02-03", "proven", where="a local cloud")])
 
 
 def test_the_examples_of_the_reference_are_accepted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -10,6 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from training_platform.checks.parts import installed_parts
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,9 +56,19 @@ APART: dict[str, tuple[str, ...]] = {
 """The packages with users of their own, each with the modules and names of the platform that it may import."""
 BELOW = {"simulate": ("kueue_model",), "sandbox": ("local_google_cloud",)}
 """The parts that import a package of ``APART``."""
+DOORS = {
+    "kueue_model": ("kueue_model", "kueue_model.imports", "kueue_model.output", "kueue_model.results"),
+    "local_google_cloud": ("local_google_cloud.api", "local_google_cloud.kubernetes"),
+}
+"""The modules of each package of ``APART`` that others import from: their ``__all__``, or all public names."""
 PLAIN = tuple(f"training_platform.{room}" for room in ("catalog", "config", "resources", "views", "quota", "rules"))
 OURS = ("training_platform", *APART)
 FOLDERS = (*OURS, "policies")
+STORY_NAMES = {
+    "agenda", "asks", "base", "child", "fleet", "judge", "known", "leash", "misfit", "of_cluster", "room", "sheet",
+    "side", "together", "ways",
+}  # fmt: skip
+"""Module names that say nothing of what is inside."""
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -100,6 +113,96 @@ def test_a_package_with_users_of_its_own_imports_no_rooms_of_the_platform(packag
     assert _other_imports(package, [package, *APART[package]]) == []
 
 
+@pytest.mark.parametrize(("later_step", "callers"), [("comparison", {"run", "every_rule"}), ("reports", {"output"})])
+def test_the_steps_of_a_check_know_no_later_one(later_step: str, callers: set[str]) -> None:
+    package = "training_platform.checks"
+    importing = {name for name, imported in _ours(package) if _within(imported, f"{package}.{later_step}")}
+
+    assert {name for name in importing if name.count(".") == 2} == {f"{package}.{caller}" for caller in callers}
+
+
+@pytest.mark.parametrize("package", APART)
+def test_what_a_package_with_users_of_its_own_may_import_it_imports(package: str) -> None:
+    imports = [imported for _, imported in _ours(package)]
+
+    assert [name for name in APART[package] if not any(_within(imported, name) for imported in imports)] == []
+
+
+@pytest.mark.parametrize("package", APART)
+def test_others_import_a_package_with_users_of_its_own_by_its_doors(package: str) -> None:
+    folders = ("training_platform", "policies", "tools", "benchmarks", "tests")
+    files = [file for folder in folders for file in _sources(folder) if not file[0].startswith(f"tests.{package}.")]
+    imports = [(name, imported) for name, path in files for imported in _imports(path) if _within(imported, package)]
+
+    public = {*_public(package)}
+
+    assert imports
+    assert [f"{name} imports {imported}" for name, imported in imports if imported not in public] == []
+
+
+def _public(package: str) -> Iterator[str]:
+    """Yield the public names of a package by its doors."""
+    for door in DOORS[package]:
+        tree = ast.parse(dict(_sources(package))[door].read_text())
+        exported = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and _targets(node) == ["__all__"]
+        ]
+        if exported:
+            yield from (f"{door}.{name}" for name in exported[0])
+            continue
+        defined = [getattr(node, "name", "") for node in tree.body]
+        defined += [name for node in tree.body for name in _targets(node)]
+        yield from (f"{door}.{name}" for name in defined if name and not name.startswith("_"))
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    """Return the names that an assignment of a module sets."""
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [node.target.id] if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else []
+
+
+def test_a_part_says_which_parts_it_needs() -> None:
+    assert {name: part.needs for name, part in installed_parts().items()} == PARTS
+
+
+def test_tests_of_the_core_import_no_part() -> None:
+    tests = ROOT / "tests"
+    of_part = re.compile(r"^\s*(?:from|import) (?:training_platform|tests)\.parts\b", re.MULTILINE)
+    files = [path for room in ("training_platform", "stacks") for path in (tests / room).rglob("*.py")]
+
+    assert [str(path.relative_to(tests)) for path in files if of_part.search(path.read_text())] == []
+
+
+def test_no_test_file_is_imported_by_another() -> None:
+    """What tests share is in files of their own, and fixtures that several files use in ``conftest.py``."""
+    importing = re.compile(r"^from tests\.(?:\w+\.)*test_\w+ import", re.MULTILINE)
+    files = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")]
+
+    assert [str(path) for path in files if importing.search((ROOT / "tests" / path).read_text())] == []
+
+
+def test_every_room_and_part_has_its_arrows() -> None:
+    package = ROOT / "training_platform"
+
+    assert {path.name for path in package.iterdir() if any(path.glob("*.py"))} == {*ARROWS, "parts"}
+    assert {path.name for path in (package / "parts").iterdir() if any(path.glob("*.py"))} == set(PARTS)
+
+
+@pytest.mark.parametrize("room", ARROWS)
+def test_the_core_names_no_part_in_a_path_or_a_text(room: str) -> None:
+    naming = re.compile(rf"parts[./](?:{'|'.join(PARTS)})\b")
+    files = [
+        path
+        for path in (ROOT / "training_platform" / room).rglob("*.py")
+        if naming.search(path.read_text(encoding="utf-8"))
+    ]
+
+    assert [path.relative_to(ROOT).as_posix() for path in files] == []
+
+
 def test_no_two_files_import_each_other_by_any_way_round() -> None:
     files = {name: path for folder in FOLDERS for name, path in _sources(folder)}
     imports = {
@@ -108,6 +211,42 @@ def test_no_two_files_import_each_other_by_any_way_round() -> None:
 
     assert len(imports) > 200
     assert _circles(imports) == []
+
+
+def test_a_module_is_called_after_what_is_inside_it() -> None:
+    assert [name for part in OURS for name, _ in _sources(part) if name.rpartition(".")[2] in STORY_NAMES] == []
+
+
+def test_plain_packages_import_no_pulumi_inside_a_function_either() -> None:
+    sources = [source for package in PLAIN for source in _sources(package)]
+    assert [
+        f"{name} imports {imported}"
+        for name, path in sources
+        for imported in _imports(path, typing=False)
+        if imported.startswith("pulumi")
+    ] == []
+
+
+def test_the_files_of_the_model_defer_no_annotations() -> None:
+    files = [
+        *(ROOT / "training_platform/config/model").glob("*.py"),
+        ROOT / "training_platform/parts/jobs/job_model.py",
+    ]
+
+    assert len(files) > 10
+    assert [path.name for path in files if "__future__" in path.read_text()] == []
+
+
+def test_only_resources_know_the_provider_s_types() -> None:
+    knowing = {
+        name
+        for package in PLAIN
+        for name, path in _sources(package)
+        if any(imported.startswith("pulumi") for imported in _imports(path))
+    }
+
+    assert knowing
+    assert all(_within(name, "training_platform.resources") for name in knowing)
 
 
 def _ours(package: str) -> Iterator[tuple[str, str]]:
@@ -130,15 +269,28 @@ def _sources(package: str) -> Iterator[tuple[str, Path]]:
 
 
 @cache
-def _imports(path: Path) -> tuple[str, ...]:
-    """Return what a file imports, at its top or inside functions; relative imports are refused by the linter."""
+def _imports(path: Path, *, typing: bool = True) -> tuple[str, ...]:
+    """Return what a file imports, at its top or inside functions; relative imports are refused by the linter.
+
+    Without ``typing``, what only the type checker imports is left out.
+    """
+    tree = ast.parse(path.read_text())
     imported_names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    nodes = ast.walk(tree) if typing else _nodes(tree)
+    for node in nodes:
         if isinstance(node, ast.Import):
             imported_names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             imported_names += (f"{node.module}.{alias.name}" for alias in node.names)
     return tuple(imported_names)
+
+
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes below a node, without those under ``if TYPE_CHECKING``."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"):
+            yield child
+            yield from _nodes(child)
 
 
 def _module(imported: str, files: Collection[str]) -> str:

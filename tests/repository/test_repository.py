@@ -103,6 +103,16 @@ def test_protobuf_is_held_back_for_the_policy_sdk_alone() -> None:
     assert int(_pins("requirements.txt")["protobuf"].partition(".")[0]) > 5
 
 
+def test_ci_runs_what_a_commit_has_to_pass() -> None:
+    script = ROOT / ".ci" / "run"
+
+    assert script.stat().st_mode & 0o111
+    assert script.read_text().rstrip().endswith("make test")
+    command = ["make", "--dry-run", "--always-make", "test"]
+    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert ".venv-policies/bin/python -m pytest tests/training_platform/policy" in printed
+
+
 def test_the_pull_request_workflow_holds_no_credentials() -> None:
     text = (ROOT / ".github" / "workflows" / "check.yml").read_text()
     workflow = yaml.safe_load(text)
