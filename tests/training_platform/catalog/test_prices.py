@@ -71,6 +71,15 @@ def test_what_a_price_leaves_out_of_a_vm_is_said() -> None:
     assert cost.unpriced == ("local-ssd in us-central2", "licence of a3-highgpu-8g")
 
 
+def test_flex_start_and_a_reservation_cost_what_vms_on_demand_do_and_spot_has_its_own_price() -> None:
+    machine = MACHINE_TYPES["a3-highgpu-8g"]
+    assert machine.price is not None
+    priced = replace(machine, price=replace(machine.price, usd={"on-demand": {"*": 80.0}}))
+
+    assert [hourly_usd(priced, capacity, "us-central1") for capacity in ("reservation", "flex-start")] == [80, 80]
+    assert hourly_usd(priced, "spot", "us-central1") is None
+
+
 def test_prices_of_half_of_the_vms_are_a_sum_and_of_less_are_none() -> None:
     assert Cost().vms == 0
     assert Cost(vms=2, vms_without=1).sums_up

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training_platform.catalog import MACHINE_TYPES
-from training_platform.catalog.topologies import hosts, legal_for, legal_topologies, nearest_topology
+from training_platform.catalog.topologies import (
+    SHOWN,
+    hosts,
+    legal_for,
+    legal_topologies,
+    nearest_topology,
+    topologies_text,
+)
 from training_platform.catalog.types import MachineType, TopologyRule, chips_in, parse_topology, render_topology
 
 V4 = MACHINE_TYPES["ct4p-hightpu-4t"]
@@ -225,3 +232,10 @@ def test_the_list_of_a_rule_is_every_rising_legal_shape_in_order_of_chips(rule: 
     assert set(listed) == {*rule.shapes, *filter(rule.legal, rising)}
     assert [chips_in(shape) for shape in listed] == sorted(chips_in(shape) or 0 for shape in listed)
     assert len(set(listed)) == len(listed)
+
+
+@pytest.mark.parametrize(("machine", "has_more"), [(V5E_8, False), (V5P, True)], ids=["v5e", "v5p"])
+def test_the_first_shapes_of_a_machine_are_one_line(machine: MachineType, has_more: bool) -> None:
+    first = ", ".join(list(legal_topologies(machine))[:SHOWN])
+
+    assert topologies_text(machine) == (f"{first} and larger ones" if has_more else first)

@@ -12,7 +12,8 @@ from tests.support.places import ORGANISATION
 from training_platform.config.data_sets import READ, WRITE, WRITE_ALONE, access_mode, far_data_sets
 from training_platform.config.expansion import FLAVOR_LABEL, ExpandedPool, GkePool, cluster_pools, flavors
 from training_platform.config.model.cluster import ClusterSpec
-from training_platform.config.model.storage import DataSetSpec
+from training_platform.config.model.storage import BackupScheduleSpec, DataSetSpec
+from training_platform.config.model.workloads import ServerSpec
 from training_platform.config.names import Locator
 from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
@@ -232,3 +233,26 @@ def test_a_data_set_is_written_by_its_writer_and_a_disk_until_it_is_filled(
     spec = DataSetSpec.model_validate(data_set)
 
     assert (access_mode(spec, "vision"), access_mode(spec, "nlp")) == (writers, readers)
+
+
+@pytest.mark.parametrize(
+    ("teams", "readers"), [((), {"vision", "nlp", "audio"}), (("vision",), {"vision", "nlp"})], ids=["all", "one"]
+)
+def test_a_data_set_is_read_by_its_teams_and_its_writer(teams: tuple[str, ...], readers: set[str]) -> None:
+    data_set = DataSetSpec.model_construct(teams=teams, writer="nlp")
+
+    assert {team for team in ("vision", "nlp", "audio") if data_set.readable_by(team)} == readers
+
+
+@pytest.mark.parametrize(("start_hour", "nearest"), [(20, "24"), (17, "23")])
+def test_backups_that_would_end_before_they_start_are_offered_six_hours(start_hour: int, nearest: str) -> None:
+    (problem,) = BackupScheduleSpec.model_construct(start_hour=start_hour, end_hour=start_hour).conflicts()
+
+    assert (problem.path, problem.nearest) == (("end_hour",), nearest)
+
+
+@pytest.mark.parametrize(("metric", "target", "count"), [(None, None, 0), ("requests", None, 1), ("requests", 4, 0)])
+def test_a_metric_of_ones_own_needs_a_target(metric: str | None, target: int | None, count: int) -> None:
+    server = ServerSpec.model_construct(metric=metric, target=target, max_replicas=1)
+
+    assert [problem.path for problem in server.conflicts()] == [("target",)] * count
