@@ -189,9 +189,9 @@ def plant(fault: Fault) -> bool:
     """Give the functions of this process a fault. Whether it could be done: their module has been imported."""
     pair = changed_function(fault)
     functions = [
-        found
-        for found in gc.get_objects()
-        if isinstance(found, FunctionType) and found.__code__.co_filename == str(fault.file)
+        live
+        for live in gc.get_objects()
+        if isinstance(live, FunctionType) and live.__code__.co_filename == str(fault.file)
     ]
     if pair is None or not functions:
         return False

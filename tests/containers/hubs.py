@@ -78,8 +78,10 @@ def running_hub(lab: Deployed, folder: Path) -> Iterator[httpx.Client]:
     server = lab.kueue.server
     kubeconfig = folder / "kubeconfig"
     write_private(kubeconfig, _kubeconfig(server))
-    public, api = free_port(), free_port()
-    proxy_token, client_token = secrets.token_hex(32), secrets.token_hex(32)
+    public = free_port()
+    api = free_port()
+    proxy_token = secrets.token_hex(32)
+    client_token = secrets.token_hex(32)
     values = _values(files / "chart", lab.values("notebooks"))
     mounted = folder / "etc" / "jupyterhub"
     texts = {

@@ -217,7 +217,7 @@ def test_the_age_of_limits_is_counted_to_the_given_day(root: Path) -> None:
 
 
 def test_a_rendering_for_gke_imports_nothing_of_vertex_ai_stacks_and_rules() -> None:
-    others = (
+    not_imported = (
         "parts.jobs.vertex",
         "parts.jobs.job_cost",
         "parts.jobs.cli.runs",
@@ -225,7 +225,7 @@ def test_a_rendering_for_gke_imports_nothing_of_vertex_ai_stacks_and_rules() -> 
         "quota.ledger",
         "resources.plan",
     )
-    unused = {f"training_platform.{name}" for name in others}
+    unused = {f"training_platform.{name}" for name in not_imported}
     assert [name for name in unused if find_spec(name) is None] == []
     argv = ["training-platform", "job", "render", "jobs/nlp/pretrain.yaml", "--target", "gke"]
     code = f"""

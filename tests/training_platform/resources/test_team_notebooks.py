@@ -158,8 +158,8 @@ def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:
     variables = profile()["kubespawner_override"]["environment"]
 
     places = {f"DATA_SET_{name.upper()}": f"/data/{name}" for name in ("files", "images", "weights")}
-    others = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "JUPYTERHUB_ACTIVITY_INTERVAL")
-    of_the_team = {name: variables[name] for name in others}
+    of_caches_and_reports = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "JUPYTERHUB_ACTIVITY_INTERVAL")
+    of_the_team = {name: variables[name] for name in of_caches_and_reports}
     assert variables == places | cache_variables("/home/jovyan/.cache") | of_the_team
 
 
