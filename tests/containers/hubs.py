@@ -165,12 +165,17 @@ def _kubeconfig(server: ApiServer) -> str:
         (_RBAC, "RoleBinding", {"roleRef": role, "subjects": [account]}),
         (_NETWORK, "EndpointSlice", endpoints),
     ):
-        path = server.path(group, "v1", kind, HUB_NAMESPACE, HUB_ACCOUNT)
         metadata = about | (of_service if kind == "EndpointSlice" else {})
         body = {"apiVersion": f"{group}/v1".lstrip("/"), "kind": kind, "metadata": metadata, **fields}
-        server.apply(path, body, force=True)
-    account_path = server.path("", "v1", "ServiceAccount", HUB_NAMESPACE, HUB_ACCOUNT)
-    token = server.call("POST", f"{account_path}/token", json={"spec": {"expirationSeconds": 7200}})["status"]["token"]
+        server.apply(_path(group, kind), body, force=True)
+    token_path = f"{_path('', 'ServiceAccount')}/token"
+    token = server.call("POST", token_path, json={"spec": {"expirationSeconds": 7200}})["status"]["token"]
     config = json.loads(server.kubeconfig())
     config["users"][0]["user"] = {"token": token}
     return json.dumps(config)
+
+
+def _path(group: str, kind: str) -> str:
+    """Return the path of the hub's object of a kind."""
+    version = f"/apis/{group}/v1" if group else "/api/v1"
+    return f"{version}/namespaces/{HUB_NAMESPACE}/{kind.lower()}s/{HUB_ACCOUNT}"

@@ -253,6 +253,6 @@ def test_backups_that_would_end_before_they_start_are_offered_six_hours(start_ho
 
 @pytest.mark.parametrize(("metric", "target", "count"), [(None, None, 0), ("requests", None, 1), ("requests", 4, 0)])
 def test_a_metric_of_ones_own_needs_a_target(metric: str | None, target: int | None, count: int) -> None:
-    server = ServerSpec.model_construct(metric=metric, target=target, max_replicas=1)
+    server = ServerSpec.model_construct(flavor="a100", image="chat", metric=metric, target=target)
 
     assert [problem.path for problem in server.conflicts()] == [("target",)] * count
