@@ -378,6 +378,14 @@ def test_the_cost_of_a_job_on_gke_names_flavors_and_pools_with_other_provisionin
     assert advice[2].endswith("--machine-type a3-highgpu-8g --capacity reservation --reservation NAME.")
 
 
+def test_old_prices_of_the_catalogue_are_examples_in_the_cost_of_a_job_too(priced_root: Path) -> None:
+    assert "older than 90 days" not in cost_result(priced_root, "--today", "2025-04-01").stdout
+    assert (
+        "The catalogue's prices are only examples, more than 90 days old"
+        in cost_result(priced_root, "--today", "2030-01-01").stdout
+    )
+
+
 def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
     gke, vertex = json.loads(cost_result(priced_root, "--format", "json").stdout)
 

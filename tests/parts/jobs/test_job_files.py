@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from training_platform.config.reading.source import UnreadableError, parse_sourc
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.first_file import on_vertex, vertex_machines, vertex_regions
 from training_platform.parts.jobs.job_file import job_file
-from training_platform.parts.jobs.render import yaml_text
+from training_platform.parts.jobs.render import json_text, yaml_text
 from training_platform.parts.jobs.resolve import ResolvedJob
 from training_platform.parts.jobs.schema import SCHEMA_FILE, job_schema
 from training_platform.parts.jobs.vertex.rules import vertex_findings
@@ -306,6 +307,11 @@ def root(new_lab: Lab) -> Path:
 
 def job(root: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["job", *arguments, "--root", str(root)])
+
+
+def test_json_ends_its_line_and_keeps_the_order_of_keys() -> None:
+    assert json_text({"z": ["a"], "a": "é"}) == '{\n  "z": [\n    "a"\n  ],\n  "a": "\\u00e9"\n}\n'
+    assert json.loads(json_text({"a": "é"})) == {"a": "é"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,16 @@ def test_a_missing_kubeconfig_gives_one_sentence_with_every_cluster(
     assert set(named) == clusters
     assert len(named) == len(clusters)
     assert [listed.stderr.count(cluster) for cluster in clusters] == [1] * len(clusters)
+
+
+def test_beside_a_local_cloud_that_is_not_up_contexts_are_named_and_not_gcloud(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+
+    listed = job_list("--kubeconfig", str(tmp_path / "none"), "--local-cloud", address)
+
+    assert listed.exit_code == 2
+    assert "the local cloud has no Kubernetes API; set --kubeconfig to a file with a context gke_" in listed.stderr
+    assert "No local cloud is running: training-platform sandbox up starts one." in listed.stderr
+    assert "gcloud" not in listed.stderr

@@ -227,13 +227,14 @@ def test_a_grid_is_a_tuning_job_with_all_of_its_points(take: Take) -> None:
     ],
 )  # fmt: skip
 def test_a_search_is_between_whole_or_any_numbers(take: Take, bounds: str, spec: dict[str, Any]) -> None:
-    sweep = f"sweep: {{method: bayesian, trials: 20, goal: minimize, metric: loss, parameters: {{x: {{{bounds}}}}}}}\n"
+    counts = "trials: 20, max_failed_trials: 2"
+    sweep = f"sweep: {{method: bayesian, {counts}, goal: minimize, metric: loss, parameters: {{x: {{{bounds}}}}}}}\n"
     _, body = vertex_body(take(f"{sweep}vertex: {{{CPU_BODY}}}"))
 
     assert body["studySpec"]["parameters"] == [{"parameterId": "x", **spec}]
     assert body["studySpec"]["algorithm"] == "ALGORITHM_UNSPECIFIED"  # Bayesian, the service's own
     assert body["studySpec"]["metrics"] == [{"metricId": "loss", "goal": "MINIMIZE"}]
-    assert body["maxTrialCount"] == 20
+    assert (body["maxTrialCount"], body["maxFailedTrialCount"]) == (20, 2)
 
 
 def test_a_pipeline_has_the_data_set_before_the_job_and_the_model_after_it(take: Take) -> None:

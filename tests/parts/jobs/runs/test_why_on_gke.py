@@ -181,6 +181,13 @@ def test_a_run_that_was_sent_back_without_vms_says_how_often_and_when_it_is_aske
     )
 
 
+def test_once_is_not_one_times() -> None:
+    check = {"name": "dws-h100", "state": "Pending", "retryCount": 1}
+    lines = explanation(workload=workload(condition("QuotaReserved", False), admissionChecks=[check]))
+
+    assert "Check dws-h100 has sent it back once: no VMs were available." in lines
+
+
 def test_the_event_of_a_failure_is_not_said_after_the_failure() -> None:
     jobset = {**JOBSET, "status": {"conditions": [condition("Failed", True, "no restarts left")]}}
     row = {
@@ -501,6 +508,18 @@ def test_node_pools_are_read_by_the_client_that_asks_gke() -> None:
         pools = node_pools(PROJECT, "us-central1", "lab-gpus", f"http://127.0.0.1:{port}/container/")
 
     assert {name: pool["status"] for name, pool in pools.items()} == {"default-pool": "RUNNING"}
+
+
+def test_a_reservation_without_a_total_holds_nothing() -> None:
+    reserved = [{"name": "h100", "resources": [{"name": "nvidia.com/gpu"}]}]
+    queue = {"status": {**QUEUE["status"], "flavorsReservation": reserved}}
+
+    lines = explanation(
+        queue=queue, workload=workload(condition("QuotaReserved", False)), pending=[], flavor="h100",
+        resource="nvidia.com/gpu", demand=32, unit=8, quota=32, reachable=40,
+    )  # fmt: skip
+
+    assert any("uses 0 of its 32" in line for line in lines)
 
 
 def test_the_accelerators_of_a_run_are_those_of_all_its_pods() -> None:
