@@ -395,6 +395,16 @@ def test_costs_of_every_target_are_for_programs_too(priced_root: Path) -> None:
     assert on_demand["longest_run"] == pytest.approx(72 * on_demand["an_hour"], rel=1e-3)
 
 
+def test_a_job_without_known_limits_has_the_same_cost(priced_root: Path) -> None:
+    cost_before = cost_result(priced_root).stdout
+    (priced_root / "stacks" / "quotas" / "example-lab.yaml").unlink()
+
+    result = cost_result(priced_root)
+
+    assert (result.exit_code, result.stdout) == (1, cost_before)
+    assert "no quotas of example-lab are known" in result.stderr
+
+
 def test_a_job_with_errors_has_no_cost(priced_root: Path) -> None:
     path = priced_root / "jobs" / "vision" / "train.yaml"
     path.write_text(path.read_text().replace("nodes: 2", "nodes: 20"))

@@ -330,6 +330,15 @@ def test_pods_of_several_vms_claim_the_devices_of_dranet(
     assert "networking.gke.io/interfaces" not in template(resolved)["metadata"]["annotations"]
 
 
+def test_nccl_takes_the_devices_of_dranet_by_their_names_on_the_node(job: Job, root: Path, take: Take) -> None:
+    vpcs = variables(job("h100-mega"))
+    stack = root / "stacks" / "Pulumi.lab.yaml"
+    stack.write_text(stack.read_text(encoding="utf-8").replace("multi-network", "dranet"), encoding="utf-8")
+    target = "gke: {cluster: gpus, flavor: h100-mega, nodes: 2}"
+
+    assert variables(take(target, workspace=read_workspace(root))) == vpcs
+
+
 @pytest.mark.parametrize(("flavor", "nodes", "refused"), [("h100", 2, True), ("h100", 1, False), ("a100-40", 2, False)])
 def test_the_network_of_the_vm_has_no_cards_for_pods(
     take: Take, root: Path, flavor: str, nodes: int, refused: bool
