@@ -395,6 +395,15 @@ def test_a_value_of_the_wrong_type_hides_no_unknown_name(new_lab: Lab, text: str
     assert sorted(finding.path for finding in check(new_lab(), HEAD + text)) == paths
 
 
+def test_all_mistakes_of_a_file_are_reported_at_once(new_lab: Lab) -> None:
+    text = above("cpu: 300\nsecrets: {A: token}\nprofiler: true", GPU) + "\n" + put(A100, PEERED)
+    text += f"\nmounts: [{BUCKET.replace('data,', 'data, path: /data,')}]"
+
+    assert [finding.path for finding in check(new_lab(), HEAD + text)] == [
+        "secrets", "profiler", "cpu", "mounts[0].path", "cpu",
+    ]  # fmt: skip
+
+
 def test_a_field_of_a_target_at_the_top_level_is_led_there(read: Read) -> None:
     _, findings = read(
         "environment: lab\nimage: example:1\nmax_run_hours: 3\ngke: {cluster: gpus, flavor: h100, nodes: 1}\n"

@@ -172,6 +172,18 @@ def test_slices_that_an_autoscaler_creates_from_zero_are_a_warning(take: Take) -
     assert finding.allowed == "at most 2, or min_slices that add up to 3 in the flavor's pools"
 
 
+@pytest.mark.parametrize(
+    ("slices", "longest"),
+    [(10, 63 - len("-7x2kq-slice-9-3-abcde")), (12, 63 - len("-7x2kq-slice-11-3-abcde"))],
+)
+def test_names_of_pods_have_63_characters_at_most(take: Take, slices: int, longest: int) -> None:
+    target = tpu("tpu-v5e-4x4-spot", f"slices: {slices}")
+
+    assert gke_findings(take(target, file=f"jobs/vision/{'a' * longest}.yaml")) == []
+    (finding,) = gke_findings(take(target, file=f"jobs/vision/{'a' * (longest + 1)}.yaml"))
+    assert (finding.rule, finding.allowed) == ("job-name", f"a file name of at most {longest} characters")
+
+
 def test_the_note_has_the_jobs_demand_and_the_teams_share(verdict: Judge) -> None:
     note, parts, _ = verdict(tpu("tpu-v5e-4x8", "slices: 2"), "gke").notes
 

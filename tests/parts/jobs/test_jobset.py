@@ -45,6 +45,14 @@ def test_a_slice_is_a_job_and_a_host_is_a_pod_with_all_chips(
     assert container(resolved)["resources"]["requests"] == {**chips, "memory": "0", "ephemeral-storage": "0"}
 
 
+def test_a_failure_restarts_the_set_and_never_one_pod(take: Take) -> None:
+    job = take("retries: 7\ngke: {cluster: gpus, flavor: h100, nodes: 1}")
+
+    assert jobset(job)["spec"]["failurePolicy"]["maxRestarts"] == 7
+    assert replicated(job)["template"]["spec"]["backoffLimit"] == 0
+    assert pod(job)["restartPolicy"] == "Never"
+
+
 @pytest.mark.parametrize(
     ("pool", "memory", "disk"),
     [
@@ -163,6 +171,11 @@ def test_tpu_pods_choose_their_nodes_by_flavor_accelerator_and_topology(take: Ta
         {"key": "google.com/tpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}
     ]
     assert pod_spec["serviceAccountName"] == "training"
+
+
+def test_tpu_hosts_open_the_ports_by_which_they_find_each_other(take: Take) -> None:
+    assert container(take(MULTISLICE))["ports"] == [{"containerPort": 8471}, {"containerPort": 8080}]
+    assert "ports" not in container(take(GPU))
 
 
 def test_the_network_of_the_node_comes_with_dns_for_peers(take: Take) -> None:

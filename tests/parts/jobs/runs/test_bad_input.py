@@ -282,6 +282,17 @@ def test_an_unreachable_vertex_ai_gives_one_sentence(
     assert jobs_of(cloud) == 0
 
 
+@pytest.mark.parametrize("command", FOLLOWING)
+def test_a_token_that_expired_after_the_submission_gives_one_sentence(
+    command: str, vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud, job, file = vertex
+    run = job("submit", str(file)).stdout.strip()
+    refuse_everything(cloud, monkeypatch, 401, "GET", "POST")
+
+    one_sentence(job(command, run), "Vertex AI rejected your credentials; ")
+
+
 def test_a_namesake_on_vertex_ai_is_refused(vertex: tuple[vertex_cloud.Cloud, vertex_cloud.Command, Path]) -> None:
     cloud, job, file = vertex
     assert job("submit", str(file), "--run", "train-again").exit_code == 0

@@ -41,6 +41,24 @@ def write(root: Path, text: str) -> Path:
     return file
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("nodes: 4", "nodes: 9", "jobs/vision/places.yaml:5:35"),
+        ("nodes: 4", "node: 4", "jobs/vision/places.yaml:5:35"),
+        ("nodes: 1", "nodes: 99", "jobs/vision/places.yaml:6:38"),
+        ("flavor: a100-40", "flavor: a100", "jobs/vision/places.yaml:6:21"),
+    ],
+)
+def test_a_mistake_at_one_place_is_reported_at_its_line(new_lab: Lab, old: str, new: str, place: str) -> None:
+    root = new_lab()
+    file = write(root, PLACES.replace(old, new))
+
+    findings = check_job(file, root, read_workspace(root), TODAY)
+
+    assert {str(finding).partition(": ")[0] for finding in findings} == {place}
+
+
 def test_valid_places_have_no_findings_and_the_first_is_used(new_lab: Lab) -> None:
     root = new_lab()
     file = write(root, PLACES)

@@ -292,6 +292,19 @@ def test_the_job_of_a_pipeline_is_no_run_of_its_own(job: Command, run: str) -> N
     assert json.loads(listed.stdout)[0]["state"] == "waiting"
 
 
+def test_lines_are_read_by_the_id_of_the_pipelines_job(job: Command, vertex: Cloud, run: str) -> None:
+    vertex.now += 61
+    pipeline_id = identity(job, run)
+    write(vertex, "a", replica(working(vertex, run), "workerpool0-0"), textPayload="step 1")
+
+    assert job("logs", run).stdout.splitlines() == [
+        "service | Waiting for job to be provisioned.",
+        "service | Job is running.",
+        "workerpool0-0 | step 1",
+    ]
+    assert pipeline_id != working(vertex, run)
+
+
 @pytest.mark.parametrize("run", [SWEEP], indirect=True)
 def test_lines_of_trials_start_with_their_number(job: Command, vertex: Cloud, run: str) -> None:
     vertex.now += 61

@@ -100,6 +100,17 @@ def test_source_goes_to_its_bucket_before_the_job_that_names_it(job: Command, cl
     assert "tf-cpu" in package["executorImageUri"]
 
 
+def test_without_the_bucket_nothing_is_submitted(job: Command, cloud: Cloud, root: Path) -> None:
+    file = root / "jobs" / "vision" / "train.yaml"
+    file.write_text(SOURCE + "n1-standard-16}\n")
+
+    result = job("submit", str(file))
+
+    assert result.exit_code == 2
+    assert "Cloud Storage rejects gs://" in result.output
+    assert created(cloud) == []
+
+
 def test_addresses_and_names_of_what_is_deployed_are_filled_in(job: Command, cloud: Cloud, root: Path) -> None:
     file = root / "jobs" / "vision" / "train.yaml"
     file.write_text(WHOLE)
@@ -170,6 +181,16 @@ def test_outputs_of_an_environment_are_pulumis(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "calls").read_text() == "stack output --json --non-interactive --stack lab\n"
     monkeypatch.setenv("ENDS", "255")
     assert environment_outputs(tmp_path, "lab") is None
+
+
+def test_an_sdist_is_the_same_bytes_each_time_and_other_source_is_another(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    source = PythonSource(file="train.py", requirements=("numpy",))
+    first = packed(source, tmp_path)
+
+    assert packed(source, tmp_path) == first
+    (tmp_path / "train.py").write_text("print(2)\n")
+    assert packed(source, tmp_path) != first
 
 
 def test_a_package_leaves_out_what_builds_and_hides(tmp_path: Path) -> None:
