@@ -142,6 +142,13 @@ def test_queued_vms_of_a_job_come_from_one_zone_of_one_pool(
         assert finding.message.endswith("come from one zone of one node pool, and the largest has 40")
 
 
+def test_pools_of_smaller_vms_do_not_count(take: Take) -> None:
+    (finding,) = gke_findings(take(gpu("a100-40", "nodes: 3")))
+
+    assert (finding.rule, finding.nearest) == ("job-fits-pools", "2")
+    assert "3 VMs of a100-40 are 12 nvidia.com/gpu, but the pools of a100-40 have 8" in finding.message
+
+
 @pytest.mark.parametrize(
     ("target", "expected"),
     [

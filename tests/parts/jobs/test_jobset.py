@@ -22,9 +22,12 @@ from training_platform.resources.launcher import launcher
 from training_platform.resources.tenancy import resource_quota
 
 MULTISLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 2}"
+ONE_SLICE = "gke: {cluster: tpus, flavor: tpu-v5e-4x8, slices: 1}"
+ONE_HOST = "gke: {cluster: tpus, flavor: tpu-v5e-2x4, slices: 1}"
 SPOT = "gke: {cluster: tpus, flavor: tpu-v5e-4x4-spot, slices: 12}"
 GPU = "gke: {cluster: gpus, flavor: h100, nodes: 3}"
 PART = "gke: {cluster: gpus, flavor: a100-40, nodes: 2}"
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +140,15 @@ def test_a_finished_job_goes_when_its_workload_does(take: Take) -> None:
     kept = configuration(())["objectRetentionPolicies"]["workloads"]["afterFinished"]
 
     assert f"{jobset(take(GPU))['spec']['ttlSecondsAfterFinished'] // 3600}h" == kept
+
+
+@pytest.mark.parametrize(
+    ("target", "annotations"), [(MULTISLICE, EXCLUSIVE), (ONE_SLICE, EXCLUSIVE), (ONE_HOST, None), (GPU, None)]
+)
+def test_slices_over_several_hosts_have_a_node_pool_for_themselves(
+    take: Take, target: str, annotations: dict[str, str] | None
+) -> None:
+    assert jobset(take(target))["metadata"].get("annotations") == annotations
 
 
 def test_the_job_is_in_the_teams_queue_and_has_its_labels(take: Take) -> None:

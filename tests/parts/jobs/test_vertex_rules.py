@@ -235,6 +235,13 @@ def test_a_charge_is_shown_with_limit_and_headroom(verdict: Judge) -> None:
     )
 
 
+def test_an_unlimited_quota_has_no_end(verdict: Judge) -> None:
+    rendered = verdict(QUOTA_TPU % "8x8", "vertex")
+
+    assert rendered.findings == ()
+    assert "limit unlimited, as of 2026-11-01; headroom unlimited" in rendered.notes[1]
+
+
 @pytest.mark.parametrize(
     ("fits", "beyond", "path", "column", "nearest"),
     [

@@ -185,6 +185,15 @@ def test_why_goes_on_without_what_members_may_not_read_and_ends_where_a_cluster_
     assert lab("why").exit_code == code
 
 
+def test_a_queue_deleted_after_the_submission_is_reported(lab: Lab) -> None:
+    without_queue(lab)
+
+    result = lab("why")
+
+    assert result.exit_code == 0
+    assert f"The queue vision of {RUN} does not exist in namespace vision of gpus" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("old", "new", "changed"),
     [

@@ -267,6 +267,16 @@ def working(vertex: Cloud, run: str) -> str:
     return str(name).rpartition("/")[2]
 
 
+def test_a_sweep_is_a_run_as_others_are(job: Command, vertex: Cloud, root: Path) -> None:
+    write_job(root, SWEEP + JOB)
+    run = submit(job, root)
+
+    assert row(job, run)["identity"].split("/")[-2] == "hyperparameterTuningJobs"
+    assert "waits for a3-highgpu-8g" in job("why", run).stdout
+    assert job("cancel", run).exit_code == 0
+    assert state(job, run) == "cancelled"
+
+
 @pytest.mark.parametrize("labelled", [True, False])
 def test_a_pipeline_whose_job_waits_is_waiting_though_it_says_that_it_runs(
     job: Command, vertex: Cloud, run: str, labelled: bool
