@@ -16,6 +16,7 @@ from training_platform.config.model.team import Team
 from training_platform.resources.gpu_direct import kinds_of
 from training_platform.resources.tenancy import (
     SPARE_CPUS,
+    SPARE_MEMORY_GIB,
     SPARE_PODS,
     egress_spec,
     host_spec,
@@ -252,6 +253,7 @@ def test_the_quota_is_what_the_teams_flavors_come_to(fleet: dict[str, Flavor]) -
     assert hard["pods"] == str(2 * (2 + 1 + 32 // 4) + SPARE_PODS)
     assert hard["count/pods"] == str((2 + 50) * (2 + 1 + 32 // 4) + SPARE_PODS + 1000)
     assert hard["requests.cpu"] == str(SPARE_CPUS + 2 * 208 + 1 * 208 + 8 * 112)
+    assert hard["requests.memory"] == f"{SPARE_MEMORY_GIB + 2 * 1872 + 1 * 1872 + 8 * 192}Gi"
     assert hard["services.loadbalancers"] == "0"
 
 

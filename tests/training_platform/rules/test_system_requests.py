@@ -44,10 +44,11 @@ def found(**fields: Any) -> list[tuple[str, str | None, str]]:
         ({**FULL, **system("e2-standard-2", 2, 2)}, []),
         ({**FULL, **system("e2-standard-2", 1, 1)}, [("error", "2", "system_pool.max_nodes")]),
         ({**FULL, **system("e2-standard-2", 1, 2)}, [("warning", "2", "system_pool.min_nodes")]),
+        (system("e2-standard-2", 1, 2), [("warning", "2", "system_pool.min_nodes")]),
         ({**system("e2-standard-2", 1, 1), "software": {"kueue": "none", "jobset": "none"}}, []),
         ({**FULL, **system("e2-standard-2", 1, 1), "cpu_pools": {"more": {"min_nodes": 1, "max_nodes": 1}}}, []),
     ],
-    ids=["default", "two VMs", "one VM", "one VM at first", "nothing installed", "another pool"],
+    ids=["default", "two VMs", "one VM", "one VM at first", "less software", "nothing installed", "another pool"],
 )
 def test_pools_without_accelerators_hold_the_controllers(fields: dict[str, Any], expected: list[Any]) -> None:
     assert found(**fields) == expected
