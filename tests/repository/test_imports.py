@@ -203,6 +203,16 @@ def test_the_core_names_no_part_in_a_path_or_a_text(room: str) -> None:
     assert [path.relative_to(ROOT).as_posix() for path in files] == []
 
 
+def test_the_help_imports_no_model_and_no_catalogue() -> None:
+    program = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); "
+    program += "from training_platform.cli.main import main; sys.argv[1:] = ['--help']; main()"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    imported = set(done.stdout.split())
+    assert "click" in imported
+    assert imported.isdisjoint({"pydantic", "training_platform.catalog.loader"})
+
+
 def test_no_two_files_import_each_other_by_any_way_round() -> None:
     files = {name: path for folder in FOLDERS for name, path in _sources(folder)}
     imports = {

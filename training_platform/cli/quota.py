@@ -10,7 +10,6 @@ import click
 
 from training_platform.cli.shared import Commands, example, fail, repository, root_option, say, today_option
 from training_platform.config.reading.finding import UserError
-from training_platform.config.reading.section import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -238,6 +237,8 @@ def _text(folder: Path, project: str, snapshots: Snapshots) -> str | None:
 
 
 def _say_pulled(pulled: Pulled, day: date, *, dry_run: bool) -> None:
+    from training_platform.config.reading.section import counted
+
     changed = len(pulled.changes)
     count = f"{counted(changed, 'limit')} changed" if changed else "no limit changed"
     say(f"{pulled.file}: {count}; {'not written' if dry_run else f'limits of {day}'}")
@@ -307,6 +308,7 @@ def request(
 
 def _say_plan(plan: ProjectRequests, summary: str, *, dry_run: bool) -> None:
     from training_platform.checks.reports.sections import limit, location, quota_name
+    from training_platform.config.reading.section import counted
 
     if not plan.needed or plan.stack is None:
         say(f"{plan.ledger.project}: {summary}")
