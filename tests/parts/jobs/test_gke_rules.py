@@ -340,19 +340,21 @@ def test_a_job_on_some_gpus_that_asks_for_more_than_a_vm_is_told_its_part(take: 
 
 
 def test_a_cache_of_a_bucket_fits_the_disk(take: Take) -> None:
-    def cache_findings(target: str, *sizes: int) -> list[tuple[str, str, str | None]]:
+    def cache_findings(target: str, *sizes: int) -> list[tuple[str, str, str | None, bool]]:
         mounts = [f"{{name: m{size}, source: {{bucket: checkpoints}}, file_cache_gib: {size}}}" for size in sizes]
         findings = gke_findings(take(f"mounts: [{', '.join(mounts)}]\n{target}"))
-        return [(row.severity, row.path, row.nearest) for row in findings if row.rule == "job-file-cache"]
+        rows = [row for row in findings if row.rule == "job-file-cache"]
+        return [(row.severity, row.path, row.nearest, "for this job" in row.message) for row in rows]
 
     whole = usable_disk_gib(on_gke(take(gpu("a100-40", "nodes: 1"))).pool)
-    room = cache_findings(ONE_GPU, 10_000)
-    part = int(room[0][2] or 0)
+    half = gpu("h100", "gpus: 4")
+    part = int(cache_findings(half, 10_000)[0][2] or 0)
+    path = "mounts[1].file_cache_gib"
 
     assert cache_findings(gpu("a100-40", "nodes: 1"), whole) == []
-    assert cache_findings(gpu("a100-40", "nodes: 1"), 1, whole) == [("error", "mounts[1].file_cache_gib", str(whole))]
-    assert cache_findings(ONE_GPU, part) == []
-    assert cache_findings(ONE_GPU, part + 1)[0][0] in ("error", "warning")
+    assert cache_findings(gpu("a100-40", "nodes: 1"), 1, whole) == [("error", path, str(whole), False)]
+    assert cache_findings(half, part) == []
+    assert cache_findings(half, 1, part) == [("warning", path, str(part), True)]
 
 
 POOLS = """\
@@ -450,6 +452,14 @@ def test_the_cost_of_a_run_on_flex_start_ends_with_its_vms(
     job: Callable[[str], ResolvedJob], target_fields: str, hours: int
 ) -> None:
     assert job_cost(job(f"flavor: h100-flex-start, nodes: 2{target_fields}"), "gke").hours == hours
+
+
+def test_a_path_below_gcs_is_of_a_bucket_that_the_job_mounts(verdict: Judge) -> None:
+    (misspelt,) = verdict(f"args: [/gcs/example-lab-lab-vision-chekpoints/x]\n{ONE_GPU}", "gke").findings
+    (unmounted,) = verdict(f"args: [/gcs/example-far/x]\n{ONE_GPU}", "gke").findings
+
+    assert misspelt.nearest == "/gcs/example-lab-lab-vision-checkpoints/x"
+    assert unmounted.message.startswith("/gcs/example-far is a folder only on Vertex AI")
 
 
 def test_a_run_is_no_longer_than_its_team_may_run(take: Take) -> None:

@@ -20,7 +20,7 @@ from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
 from training_platform.parts.jobs.job_checks import targets
-from training_platform.parts.jobs.job_cost import cost_text, job_cost
+from training_platform.parts.jobs.job_cost import TeamCost, cost_text, job_cost, team_text
 
 JOB = """\
 environment: lab
@@ -413,6 +413,12 @@ def test_a_job_with_errors_has_no_cost(priced_root: Path) -> None:
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert "jobs/vision/train.yaml:3:" in result.stderr
+
+
+def test_a_team_is_told_what_part_of_its_budget_it_used() -> None:
+    cost = TeamCost(month="2026-11", rows=(("gpus", "h100", 101.0, None),), budgets={"gpus": 1000}, held=("gpus",))
+
+    assert team_text(cost).endswith("\ngpus: 101.0 of 1,000 chip-hours of 2026-11 (10%), and is held")
 
 
 def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:

@@ -144,6 +144,7 @@ def test_names_that_no_program_could_start_with_are_left_out(take: Take) -> None
         ("command: [torchrun, --standalone, train.py]", "command[1]", None),
         ("command: [torchrun, train.py]\nenv: {MASTER_ADDR: localhost}", "env.MASTER_ADDR", None),
         ("command: [torchrun, train.py]\nenv: {CUDA_VISIBLE_DEVICES: '0,1'}", "env.CUDA_VISIBLE_DEVICES", None),
+        ("command: [torchrun, train.py]\nenv: {WORLD_SIZE: '2'}", "env.WORLD_SIZE", None),
     ],
 )
 def test_a_launcher_that_names_other_numbers_is_a_warning(

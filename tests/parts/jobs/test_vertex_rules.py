@@ -298,6 +298,12 @@ def test_a_region_that_the_snapshot_does_not_list_has_no_quota(verdict: Judge) -
     ]
 
 
+def test_a_limit_of_one_is_one_that_a_job_may_use(take: Take, new_lab: Lab) -> None:
+    (finding,) = edited(take, new_lab(), "limit: 8,", "limit: 1,", target=A100 % 4).findings
+
+    assert (finding.rule, finding.allowed) == ("job-quota-exceeded", "at most 1 GPUs")
+
+
 def test_an_id_that_the_snapshot_does_not_list_is_an_error(take: Take, new_lab: Lab) -> None:
     rendered = edited(take, new_lab(), "TrainingPreemptibleH100", "TrainingPreemptibleH200")
 
