@@ -196,8 +196,7 @@ def _with_current_nodes(view: View, nodes: int | None) -> View:
         return view.replaced(max_replicas=None)
     if not isinstance(view, NodePoolView):
         return view
-    now = (view.initial_nodes or 0) * view.zone_count if nodes is None else nodes
-    return view.replaced(total_max_nodes=now, max_nodes=now, node_count=0, initial_nodes=0)
+    return view.replaced(total_max_nodes=nodes, max_nodes=nodes, node_count=0, initial_nodes=0)
 
 
 def _rights(policies: Policies) -> Rights:
