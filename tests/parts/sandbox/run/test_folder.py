@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SandboxFolder:
     (tmp_path / "home" / "plugins").mkdir(parents=True)
     (tmp_path / "home" / "credentials.json").write_text("{}")
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
-    return SandboxFolder(root, root / ".sandbox")
+    return SandboxFolder(root, root / ".sandbox" / "mine")
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -58,13 +58,15 @@ def test_the_engine_gets_the_persons_plugins_and_not_their_log_in(folder: Sandbo
 
 
 def test_a_copy_runs_in_this_environment_with_the_settings_beside_the_stacks_own(folder: SandboxFolder) -> None:
-    checkout = folder.copy("dev", {"gcp:pollInterval": "1s"})
+    checkout = folder.copy("dev", {"gcp:pollInterval": "1s"}, main="import program\n")
 
     project = yaml.safe_load((checkout / "Pulumi.yaml").read_text())
     assert project["config"] == {"gcp:pollInterval": {"value": "1s"}}
     assert project["name"] == "training-platform"
     assert (checkout / ".venv").resolve() == Path(sys.prefix).resolve()
     assert (checkout / "policies").resolve() == folder.root / "policies"
+    assert (checkout / "__main__.py").read_text() == "import program\n"
+    assert (checkout / "program.py").read_text() == (folder.root / "__main__.py").read_text()
 
 
 def test_a_copy_has_no_environments_of_esc_which_a_local_backend_refuses() -> None:
