@@ -93,6 +93,18 @@ def test_a_job_starts_when_what_runs_has_run_as_long_as_one_that_has_ended(tmp_p
     assert hours(waits) == {"first": (2, 2, 2), "second": (8, 8, 8)}
 
 
+@pytest.mark.parametrize(("of_the_queue", "start"), [([admitted("ended", 20, ended=14)], 2), ([], 36)])
+def test_jobs_of_other_queues_count_only_if_none_of_the_queue_has_ended(
+    tmp_path: Path, of_the_queue: list[Any], start: int
+) -> None:
+    other = admitted("other", 50, ended=10)
+    other["status"]["admission"]["clusterQueue"] = "another"
+
+    waits = predicted(tmp_path, *of_the_queue, other, admitted("runs", 4), workload("waits", 1))
+
+    assert hours(waits) == {"waits": (start, start, start)}
+
+
 def test_a_range_is_between_the_run_times_of_jobs_that_have_ended(tmp_path: Path) -> None:
     lengths = [admitted(f"ended-{length}", 100 + length, ended=100) for length in (5, 9)]
 
