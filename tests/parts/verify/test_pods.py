@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from training_platform.parts.adopt.matches import Match
-from training_platform.parts.verify.pod_probes import programs, storage_files
+from training_platform.parts.verify.pod_probes import pod_spec, programs, storage_files
+from training_platform.parts.verify.queue_probes import queues_admission
 from training_platform.resources.resource_types import FILESTORE
 from training_platform.resources.stack_resource import StackResource
 
@@ -91,3 +93,30 @@ def test_an_instance_without_an_address_is_undecided(body: Mapping[str, Any] | N
     (answer,) = storage_files(platform)
 
     assert (answer.verdict, answer.says) == ("undecided", "lab-homes has no address yet")
+
+
+def test_a_pod_of_a_probe_has_no_token_of_the_cluster() -> None:
+    platform: Any = SimpleNamespace(environment=SimpleNamespace(node_images={}))
+
+    assert pod_spec(platform, programs()["egress"])["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize(
+    ("evicted", "answer"),
+    [
+        (["second"], ("proven", "second: Preempted")),
+        (["first", "second"], ("refuted", "preempted: ['first', 'second']")),
+    ],
+)
+def test_a_queue_that_reclaims_its_quota_preempts_one_job(evicted: list[str], answer: tuple[str, str]) -> None:
+    platform = MagicMock(seconds=0.0, clusters={"main": MagicMock()})
+    platform.environment.priorities = {}
+    preempted = {"conditions": [{"type": "Evicted", "reason": "Preempted"}]}
+    platform.clusters["main"].objects.return_value = [
+        {"metadata": {"ownerReferences": [{"name": name}]}, "status": preempted if name in evicted else {}}
+        for name in ("first", "second", "third")
+    ]
+
+    preemption = list(queues_admission(platform))[3]
+
+    assert (preemption.verdict, preemption.evidence) == answer

@@ -20,7 +20,7 @@ from training_platform.cli.main import app
 from training_platform.parts.verify import cli, google_cloud, probe_run
 from training_platform.parts.verify.object_record import ObjectRecord
 from training_platform.parts.verify.probe_table import PROBES, chosen_probes
-from training_platform.parts.verify.probes import STAGES
+from training_platform.parts.verify.probes import STAGES, Platform
 
 pytestmark = pytest.mark.timeout(300)
 TWO = ["storage-ready", "tenancy-accounts"]
@@ -61,6 +61,7 @@ def test_reports_lead_with_what_is_let_in_and_name_no_person_and_no_project(lab:
     assert rows["tenancy-rights"]["answers"][0]["says"] == "not decided, because of cluster-answers"
     assert report["versions"].keys() >= {"training-platform", "pulumi-gcp"}
     assert report["complete"]
+    assert "not complete" not in result.stdout
     assert result.stdout.index("error: ") < result.stdout.index("refuted, ")
     assert texts["html"].index("error: ") < texts["html"].index("<table")
 
@@ -163,7 +164,8 @@ def test_a_wrong_word_is_refused_before_anything_is_asked(lab: Lab, words: list[
 def test_a_bug_in_a_probe_is_reported_as_one_and_the_other_probes_run(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: object) -> None:
+    def fail(platform: Platform) -> None:
+        platform.maker.kept.append("another run's object is kept")
         raise ZeroDivisionError
 
     monkeypatch.setattr(google_cloud, "_planned_grants", fail)
@@ -176,3 +178,4 @@ def test_a_bug_in_a_probe_is_reported_as_one_and_the_other_probes_run(
         "error: probe tenancy-accounts failed because of a bug in training-platform: ZeroDivisionError" in result.stdout
     )
     assert "1 failed, 1 refuted" in result.stdout
+    assert "training-platform: another run's object is kept" in result.stderr
