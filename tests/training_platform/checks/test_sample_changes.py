@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,14 @@ from tests.support.places import ORGANISATION, ROOT
 from tests.training_platform.checks.repository import signed
 from tests.training_platform.checks.sample_changes import HARMLESS, LOSSES, YEAR, SampleChange
 from training_platform.checks.change_report import Act
+from training_platform.checks.comparison import against_base
+from training_platform.checks.comparison.against_base import Affected
+from training_platform.checks.comparison.base_files import BaseTree
 from training_platform.checks.effect_kinds import EFFECT_OF_RULE, LOSS_RULES
 from training_platform.checks.report import Report
 from training_platform.checks.reports.markdown import markdown_report
 from training_platform.checks.run import run_check
-from training_platform.checks.stacks import CheckOptions
+from training_platform.checks.stacks import CheckOptions, Files
 from training_platform.rules.descriptions import acknowledgement
 
 TODAY = date(2026, 11, 21)
@@ -46,6 +50,22 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _git(root, "commit", "--quiet", "--message", "samples")
     _git(root, "tag", "samples")
     return root
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _each_base_is_planned_once() -> Iterator[None]:
+    plan_base = against_base._check_base
+    planned: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    def plan_once(tree: BaseTree, files: Files, scope: Affected, options: CheckOptions) -> Any:
+        key = tree.commit, scope.base
+        if key not in planned:
+            planned[key] = plan_base(tree, files, scope, options)
+        return planned[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(against_base, "_check_base", plan_once)
+        yield
 
 
 @pytest.fixture
