@@ -220,6 +220,16 @@ def cluster_of(pools: dict[str, dict[str, Any]], **fields: Any) -> ClusterSpec:
     return ClusterSpec.model_validate({**spec, **fields})
 
 
+def test_pools_with_both_networks_by_default_need_the_word() -> None:
+    pools = {"mega": TCPXO, "ultra": H200}
+    cluster_of(pools)
+
+    with pytest.raises(
+        ValidationError, match=r"ultra \(a3-ultragpu-8g\) has DRANET by default, and mega \(a3-megagpu-8g\)"
+    ):
+        cluster_of(pools, accelerator_networks=None)
+
+
 def fabrics(**pools: dict[str, Any]) -> dict[str, GpuFabric]:
     return gpu_fabrics("c", cluster_of(pools))
 

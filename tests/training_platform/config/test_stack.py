@@ -276,18 +276,6 @@ def test_a_stack_has_at_most_100_000_slices_and_pools() -> None:
 SCHEMA = stack_schema()
 
 
-def objects(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every object of the schema, at every level, with its path."""
-    if isinstance(schema, dict):
-        if schema.get("type") == "object":
-            yield path, schema
-        for key, value in schema.items():
-            yield from objects(value, f"{path}/{key}")
-    elif isinstance(schema, list):
-        for index, value in enumerate(schema):
-            yield from objects(value, f"{path}/{index}")
-
-
 @pytest.mark.parametrize(
     ("definition", "field", "names"),
     [
@@ -308,6 +296,10 @@ def test_names_of_the_catalogue_are_offered(definition: str, field: str, names: 
 
 def test_charts_are_offered_as_keys() -> None:
     assert SCHEMA["$defs"]["Environment"]["properties"]["charts"]["propertyNames"]["enum"] == sorted(CHARTS)
+
+
+def test_the_schema_refuses_a_cluster_s_name_of_another_form() -> None:
+    assert SCHEMA["$defs"]["Environment"]["properties"]["clusters"]["additionalProperties"] is False
 
 
 @pytest.mark.parametrize("model", [Environment, Team])

@@ -24,10 +24,12 @@ from training_platform.checks.reports.quota_tables import print_overview
 from training_platform.checks.reports.sections import shares_of
 from training_platform.checks.reports.text import summary
 from training_platform.checks.stacks import CheckOptions, check_stacks
+from training_platform.config.data_sets import unknown_teams
 from training_platform.config.lent_quota import lending, unpromised
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.queues import ROOT_COHORT
 from training_platform.config.names import Locator
+from training_platform.config.reading.declaration import located
 from training_platform.config.workspace import Workspace, read_workspace
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import may_borrow, read_overview
@@ -70,7 +72,7 @@ HOMES = "contains the home directories of all users of notebooks in us-central1"
 DATA_SET = "data_sets: {{d: {{filestore: {{instance: {}, path: a}}}}}}\n    clusters:\n"
 WHOLE = "        size_gib: 4096\n"
 MISTAKES = {
-    # the stack, a text of it and what replaces it; the path of the finding, the nearest value, a part of the message
+    # the stack, a text of it and what replaces it; the path of the finding, the nearest value, a part of the text
     "an environment": ("prod-nlp", "environment: prod", "environment: pord", "environment", "prod", ""),
     "a share's cluster": ("prod-nlp", "us-west4:", "us-west5:", "shares.us-west5", "us-west4", ""),
     "a share's flavor": (
@@ -84,7 +86,7 @@ MISTAKES = {
     ),
     "homes on a team's instance": (
         "prod", "tier: ZONAL", "tier: ZONAL\n        team: nlp", "clusters.us-central1.notebooks.filestore",
-        "datasets", "",
+        "datasets", "Allowed: datasets.",
     ),
     "a whole share that others mount": (
         "prod-nlp", WHOLE, f"{WHOLE}        whole_share: true\n", "directories.corpora.whole_share", "false",
@@ -111,12 +113,12 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_conflict_between_sections_is_one_finding_at_its_path(copy: Path, mistake: str) -> None:
-    stack, old, new, path, nearest, message = MISTAKES[mistake]
+    stack, old, new, path, nearest, text = MISTAKES[mistake]
 
     (finding,) = edit(copy, stack, old, new).stacks[stack].findings
 
     assert (finding.path, finding.nearest) == (path, nearest)
-    assert message in finding.message
+    assert text in str(finding)
 
 
 def test_a_value_that_the_model_refuses_hides_no_unknown_name(copy: Path) -> None:
@@ -173,6 +175,7 @@ def test_a_rejected_environment_is_reported_once_and_not_by_its_teams(copy: Path
 
     assert workspace.stacks["prod"].findings
     assert not workspace.stacks["prod-nlp"].findings
+    assert workspace.unknown_stacks == {"prod", "prod-nlp", "prod-vision"}
 
 
 @pytest.mark.parametrize(
@@ -271,6 +274,31 @@ def test_a_data_set_of_everybody_on_an_instance_of_one_team_is_found(copy: Path)
     (finding,) = edit(copy, "prod", "clusters:\n", section).stacks["prod"].findings
 
     assert (finding.path, finding.nearest) == ("data_sets.d.teams", "[nlp]")
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ({}, []),  # a rule on the stack's plan compares what the stack creates
+        ({"name": "train"}, ["10.10.0.0/20 overlaps 10.10.4.0/24, network_attachments.us-central1 of lab"]),
+    ],
+)
+def test_an_attachment_is_apart_from_the_existing_subnets_of_its_own_stack(
+    name: dict[str, str], messages: list[str]
+) -> None:
+    clusters = {"main": stack_files.cluster(subnet={**stack_files.RANGES, **name})}
+    networks = {"network": {"name": "vpc"}, "network_attachments": {"us-central1": "10.10.4.0/24"}}
+    lab = workspace_of({"lab": {"environment": stack_files.environment(clusters, **networks)}}).stacks["lab"]
+
+    assert [finding.message for finding in lab.findings] == messages
+
+
+def test_a_bucket_that_names_a_team_without_a_file_is_found(copy: Path) -> None:
+    readers = "      pretraining:\n        readers: [vision, visoin]\n"
+
+    (finding,) = located(unknown_teams(edit(copy, "prod-nlp", "      pretraining:\n", readers)))
+
+    assert (finding.path, finding.nearest) == ("buckets.pretraining.readers[1]", "vision")
 
 
 COHORTS = "    project: example-train-prod\n    cohorts:\n"

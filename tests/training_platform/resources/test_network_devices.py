@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic import ValidationError
 
 from tests.support import stack_files
 from tests.support.plans import PlannedStack, planned_stack
@@ -82,12 +81,7 @@ def test_gke_creates_the_networks_of_machines_whose_blueprints_were_deployed_so_
     assert devices("multi-network", pool=pool) == {"pool": None}
 
 
-def test_pools_with_both_networks_by_default_need_the_word() -> None:
-    with pytest.raises(
-        ValidationError, match=r"ultra \(a3-ultragpu-8g\) has DRANET by default, and mega \(a3-megagpu-8g\)"
-    ):
-        cluster(None, mega=MEGA, ultra=H200)
-
+def test_the_word_decides_for_pools_with_both_networks_by_default() -> None:
     assert devices("multi-network", mega=MEGA, ultra=H200) == {"mega": None, "ultra": None}
     assert devices(None, mega={**MEGA, "gpu_direct": False}, ultra=H200)["ultra"]
     assert devices(None, slices=V6E, ultra=H200)["slices"] is None  # without a VPC of ours, it is in nobody's way

@@ -197,18 +197,6 @@ def test_ranges_of_a_vpc_that_one_stack_creates_and_another_uses_are_compared(tm
     assert finding.message == "10.2.0.0/20 overlaps 10.2.0.0/20, clusters.main.subnet.nodes of exp"
 
 
-def test_an_attachment_is_apart_from_the_existing_subnets_of_its_own_stack(tmp_path: Path) -> None:
-    environment(tmp_path, "lab", host="")
-    file = tmp_path / "stacks" / "Pulumi.lab.yaml"
-    text = file.read_text(encoding="utf-8")
-    attachments = "    network_attachments: {us-central1: 10.2.4.0/24}\n    clusters:\n"
-    file.write_text(text.replace("    clusters:\n", attachments), encoding="utf-8")
-
-    ((finding,)) = found(tmp_path, "existing-ranges-overlap")
-
-    assert finding.message == "10.2.0.0/20 overlaps 10.2.4.0/24, network_attachments.us-central1 of lab"
-
-
 def test_an_existing_cluster_is_judged_by_the_location_and_the_pools_that_the_file_gives(tmp_path: Path) -> None:
     rules = ("filestore-region", "images-streamed", "flex-start-beside-reserved")
     existing(tmp_path, "lab")
