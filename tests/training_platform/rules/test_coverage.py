@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from training_platform.rules import RULES
-from training_platform.rules.descriptions import rule_sheet
+from training_platform.rules.descriptions import REFUSED_BY, rule_sheet
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -35,6 +35,7 @@ def test_named_rules_exist(table: dict[str, dict[str, Any]]) -> None:
 def test_a_rule_carries_the_refusals_that_name_it() -> None:
     assert rule_sheet("placement-policy").facts == ("TPU-10", "PLC-05", "PLC-07")
     assert rule_sheet("labels").facts == ()
+    assert rule_sheet("placement-policy").refused_by == REFUSED_BY["google"]
 
 
 def test_a_rule_is_explained_by_what_follows_its_summary() -> None:

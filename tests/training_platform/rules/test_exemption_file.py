@@ -179,6 +179,14 @@ def test_what_is_wrong_is_said_with_its_place_and_exempts_nothing(name: str) -> 
     assert exemptions.of(FINDING) is None
 
 
+def test_an_acknowledgement_says_what_it_permits() -> None:
+    entry = "{stack: dev, path: alerts, becomes: removed, reason: agreed, owner: ml@example.com, expires: '2027-01-31'}"
+
+    (error,) = parse_exemptions(parse_source(f"acknowledged: [{entry}]", FILE), TODAY).unreadable
+
+    assert "acknowledged[0]: needs takes or from_others" in error
+
+
 def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
     assert "Nearest: boot-disk-size" in read(rule="boot-disk-sise").unreadable[0]
 

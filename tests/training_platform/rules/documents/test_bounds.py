@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.training_platform.rules.documents.whole_objects import found, of
+from training_platform.rules.documents.definitions import CrdSchema
 
 
 def _mounted_key(mode: int) -> dict[str, Any]:
@@ -86,3 +87,11 @@ def test_a_record_of_addresses_has_addresses(address: str, count: int) -> None:
     rows = found("gcp:dns/recordSet:RecordSet", name="a.example.com.", managedZone="own", type="A", rrdatas=[address])
 
     assert len([row for row in rows if row.path == "rrdatas[0]"]) == count
+
+
+def test_a_bound_that_is_no_value_is_refused_with_the_nearest_value() -> None:
+    size = {"type": "integer", "minimum": 0, "exclusiveMinimum": True}
+    schema = CrdSchema(namespaced=True, spec={"type": "object", "properties": {"size": size}})
+
+    assert schema.errors({"size": 1}) == []
+    assert schema.errors({"size": 0}) == ["size: size is 0, which is out of range; allowed: at least 1; nearest: '1'"]

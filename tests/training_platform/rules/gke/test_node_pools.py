@@ -245,3 +245,9 @@ def test_in_production_the_system_pool_is_the_system_s(changes: dict[str, Any], 
 
     assert check("system-pool-shared", cluster(), system_pool(**changes), production=False) == []
     assert [finding.nearest for finding in findings] == ["cpu_pools: {general: {max_nodes: 2}}"] * count
+
+
+def test_a_program_without_stack_files_is_offered_the_taint_of_the_system_pool() -> None:
+    (finding,) = check("system-pool-shared", cluster(origin=()), system_pool(taints=()), production=True)
+
+    assert finding.nearest == "the taint components.gke.io/gke-managed-components"

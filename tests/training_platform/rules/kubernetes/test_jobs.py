@@ -8,7 +8,7 @@ import pytest
 
 from tests.training_platform.rules.objects import JOB, JOB_SET, LWS, job, wrong
 from training_platform.resources.stack_resource import UNKNOWN
-from training_platform.rules.kubernetes.jobs import jobset_policies
+from training_platform.rules.kubernetes.jobs import jobset_policies, jobset_size
 from training_platform.views.whole_stack import ObjectView
 
 
@@ -162,8 +162,10 @@ def test_a_replicated_job_has_as_many_pods_as_can_be_counted(
     replicas: int | None, parallelism: int, refused: bool
 ) -> None:
     spec = {"replicatedJobs": [{"replicas": replicas, "template": {"spec": {"parallelism": parallelism}}}]}
+    view = ObjectView(stack="dev", type=JOB_SET, name="run", inputs={"spec": spec})
 
     assert wrong("jobset-size", JOB_SET, spec=spec) == ["spec.replicatedJobs[0].replicas"] * refused
+    assert [draft.nearest for draft in jobset_size(view)] == [str(2**30 - 1)] * refused
 
 
 @pytest.mark.parametrize(
