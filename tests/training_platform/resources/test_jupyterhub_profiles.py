@@ -63,12 +63,9 @@ def test_who_does_not_choose_takes_no_accelerator(cluster: Build, notebooks: Sec
     hub_profiles = profiles("main", cluster(host=HOST, gpus=GPUS), notebooks())
 
     assert [profile["slug"] for profile in hub_profiles if profile.get("default")] == ["cpu"]
-    assert hub_profiles[0]["kubespawner_override"].keys() == {
-        "cpu_guarantee",
-        "cpu_limit",
-        "mem_guarantee",
-        "mem_limit",
-    }
+    assert hub_profiles[0]["description"] == "Up to 4 cores and 8 GB of memory; starts at once."
+    limits = {"cpu_guarantee": 0.5, "cpu_limit": 4, "mem_guarantee": "2G", "mem_limit": "8G"}
+    assert hub_profiles[0]["kubespawner_override"] == limits
 
 
 def test_a_tpu_notebook_takes_all_chips_of_a_host_of_that_shape(cluster: Build, notebooks: Section) -> None:

@@ -16,7 +16,7 @@ from pulumi.runtime.rpc import serialize_properties
 from tools.documents.google import arguments
 from tools.documents.map_inputs import map_paths, write_map_inputs
 from training_platform.resources import spelling
-from training_platform.resources.api_fields import paths
+from training_platform.resources.api_fields import body_of, leaves, paths
 from training_platform.resources.resource_types import NAMESPACE, NODE_POOL, RESOURCE_TYPES, SERVICE
 from training_platform.resources.spelling import map_inputs, wire_inputs
 
@@ -80,6 +80,14 @@ def test_values_of_a_map_keep_their_spelling() -> None:
 
     assert wire_inputs(NODE_POOL, inputs) == {
         "nodeConfig": {"labels": {"some_key": {"inner_key": [{"inmost_key": 1}]}}}
+    }
+
+
+def test_an_entry_of_a_list_in_place_of_a_map_has_its_key_as_an_input() -> None:
+    inputs = {"cleanupPolicies": [{"action": "KEEP", "id": "recent"}]}
+
+    assert body_of(leaves("gcp:artifactregistry/repository:Repository", inputs)) == {
+        "cleanupPolicies": {"recent": {"action": "KEEP"}}
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.support import stack_files
+from tests.support.plans import planned_stack
 from tests.support.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
@@ -59,6 +60,7 @@ clusters:
 ENVIRONMENT["filestore"]["other"] = {**ENVIRONMENT["filestore"]["homes"]}
 HUB = {"filestore": "homes", "oauth_client_id": "id", "allowed_domain": "example.com"}
 VISION = {"users": ["ada@example.com", "bob@example.com"], "pools": ["h100"]}
+QUOTA = "kubernetes:core/v1:ResourceQuota"
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
 
@@ -208,6 +210,9 @@ def test_pods_that_wait_have_room_in_the_namespaces_quota() -> None:
 
     assert waiting_chips("main", cluster, "vision", loaded.flavors("dev", "main")) == {"h100": 2 * 8}
     assert waiting_chips("main", cluster, "nlp", loaded.flavors("dev", "main")) == {}
+    quotas = [planned_stack(row.stacks["dev-vision"], row).one(QUOTA) for row in (loaded, workspace({}))]
+    more, gpus = [int(quota.inputs["spec"]["hard"]["requests.nvidia.com/gpu"]) for quota in quotas]
+    assert more - gpus == 2 * 8
 
 
 def test_kueue_queues_pods_where_a_team_has_notebooks() -> None:
