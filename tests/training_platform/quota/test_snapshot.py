@@ -198,6 +198,8 @@ def test_another_quota_than_those_of_the_catalogue_is_no_finding(service: str, q
 @pytest.mark.parametrize("limit", [0, -1])
 def test_nothing_and_no_end_need_no_region(limit: int) -> None:
     assert parse(TEXT.replace("limit: 500, region: others", f"limit: {limit}")) == []
+    (finding,) = parse(TEXT.replace("limit: 500, region: others", "limit: 1"))
+    assert finding.message == "has no region, but SSD-TOTAL-GB-per-project-region is counted per region"
 
 
 def test_a_unit_may_be_written_beside_a_limit() -> None:
