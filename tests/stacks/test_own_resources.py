@@ -242,7 +242,6 @@ def test_own_code_that_returns_no_plan_ends_a_check_with_2(
     [
         "from training_platform.config.reading.declaration import RULES; RULES.clear()",
         "threading.Thread(target=threading.Event().wait).start()",
-        "print('own', flush=True)",
     ],
 )
 def test_own_code_changes_no_verdict_by_accident(root: Path, code: str, tmp_path: Path) -> None:

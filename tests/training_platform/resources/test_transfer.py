@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.places import ORGANISATION
+from tests.support.stack_files import environment, workspace_of
 from training_platform.config.workspace import read_workspace
+from training_platform.resources.own_worker import plan_in_worker
 from training_platform.resources.plan import Computed, Plan, PlanError, Resource, in_order
 from training_platform.resources.stack_plan import stack_plan
 from training_platform.resources.transfer import document_of_plan, plan_of_document
@@ -46,3 +49,11 @@ def test_a_value_that_another_process_cannot_have_is_refused(value: Any, sentenc
 
     with pytest.raises(PlanError, match=sentence):
         document_of_plan(plan)
+
+
+def test_own_code_reads_nothing_and_what_it_prints_is_in_no_plan(tmp_path: Path) -> None:
+    code = "import sys\n\n\ndef add_resources(own):\n    print(sys.stdin.read(), flush=True)\n"
+    (tmp_path / "own_resources.py").write_text(code, encoding="utf-8")
+    workspace = workspace_of({"lab": {"environment": environment()}}, tmp_path)
+
+    assert plan_in_worker(workspace.stacks["lab"], workspace, "").planned()
