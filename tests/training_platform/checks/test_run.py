@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from tests.support.places import ORGANISATION, ROOT
 from training_platform.checks.outcome import Branch, branches
+from training_platform.checks.process import progress_bar
 from training_platform.checks.report import Report, ordered
 from training_platform.checks.run import run_check
 from training_platform.checks.stacks import CheckOptions
@@ -373,3 +374,16 @@ def test_notes_and_warnings_do_not_fail_a_check_unless_it_is_strict() -> None:
     assert code("note", strict=True) == 0
     assert code("warning", strict=True) == 1
     assert code("error") == 1
+
+
+def test_a_terminal_shows_progress_and_keeps_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar() as show:
+        show("planning", 1, 2)
+
+    written = capsys.readouterr().err
+    assert "planning" in written
+    assert written.endswith("\x1b[1A\x1b[2K")  # one line up, which is then erased
