@@ -142,9 +142,11 @@ class Registered:
     def resolve(self, value: Any) -> Any:
         """Return a value in which references are replaced by Pulumi outputs and None is removed."""
         if isinstance(value, Reference):
-            output = self._resources[value.resource]
+            resource = output = self._resources[value.resource]
             for part in value.path:
-                output = getattr(output, part)
+                # The SDK has classes for what outputs contain, but for custom objects they contain maps.
+                is_map = output is not resource and isinstance(resource, CustomResource | OtherObject)
+                output = output[part] if is_map else getattr(output, part)
             return output
         if isinstance(value, Computed):
             arguments = [self.resolve(argument) for argument in value.arguments]

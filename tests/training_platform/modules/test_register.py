@@ -222,11 +222,12 @@ def test_a_component_registers_its_outputs_in_the_spelling_of_other_languages() 
     assert monitor.component_outputs == {("test:index:Part", "part"): {"networkName": "shared"}}
 
 
-def test_an_output_of_a_custom_object_is_registered_as_the_plan_has_it() -> None:
+@pytest.mark.parametrize("field", ["spec", "data"])  # the SDK's class has spec alone
+def test_an_output_of_a_custom_object_is_registered_as_the_plan_has_it(field: str) -> None:
     plan = Plan("dev")
-    inputs = {"apiVersion": "example.com/v1", "kind": "Queue", "metadata": {"name": "own"}}
-    own = plan.add(Resource(type="kubernetes:example.com/v1:Queue", name="own", inputs=inputs))
-    plan.add(Resource(type=NETWORK, name="net", inputs={"description": own.output("id")}))
+    inputs = {"apiVersion": "example.com/v1", "kind": "Queue", "metadata": {"name": "own"}, field: {}}
+    queue = plan.add(Resource(type="kubernetes:example.com/v1:Queue", name="own", inputs=inputs))
+    plan.add(Resource(type=NETWORK, name="net", inputs={"name": queue.output("metadata", "name")}))
 
     assert_registered(record(lambda: register_plan(plan)), plan)
 
