@@ -18,7 +18,6 @@ from training_platform.parts.adopt.cluster_objects import reach_clusters
 from training_platform.parts.adopt.import_file import import_file, settled
 from training_platform.parts.adopt.matches import Match, current_values, matches, object_differences, object_matches
 from training_platform.resources.resource_types import (
-    BUCKET,
     CLUSTER,
     CLUSTER_QUEUE,
     IAM_MEMBER,
@@ -253,14 +252,6 @@ def test_a_release_is_imported_with_its_chart_and_the_deployed_version(contents:
     assert release["inputs"] == {
         "name": "kueue", "namespace": "kueue-system", "version": "0.18.0", "values": {"replicas": 2},
     }  # fmt: skip
-
-
-def test_a_bucket_is_imported_with_its_project() -> None:
-    bucket = StackResource(stack="lab", type=BUCKET, name="data", inputs={"name": "example-lab-data"})
-
-    match = matches([bucket], Contents(PROJECT, {BUCKET: {"example-lab-data": {}}}))[bucket.key]
-
-    assert (match.id, match.path) == (f"{PROJECT}/example-lab-data", "example-lab-data")
 
 
 def test_a_cluster_that_was_not_asked_has_nothing_to_import() -> None:

@@ -28,7 +28,7 @@ from training_platform.parts.jobs.gke.team_quota import reach
 from training_platform.parts.jobs.gke.volumes import volumes
 from training_platform.parts.jobs.job_cost import cost_text, job_cost
 from training_platform.parts.jobs.resolve import ResolvedJob
-from training_platform.parts.jobs.storage_rules import bucket_findings, data_set_findings, disk_findings
+from training_platform.parts.jobs.storage_rules import bucket_findings, data_set_findings
 from training_platform.parts.jobs.vertex.worker_pools import references, vertex_target, worker_pools
 
 
@@ -574,27 +574,6 @@ def test_a_volume_of_another_region_is_an_error_that_names_nearer_ones(take: Tak
     (finding,) = findings(take, data_set, region="europe-west4")
 
     assert (finding.severity, finding.allowed) == ("error", "far")
-
-
-@pytest.mark.parametrize(
-    ("data_set", "zones", "errors"),
-    [
-        ("disk", {"us-central1-a"}, 0),
-        ("disk", {"us-central1-b", "us-central1-a"}, 0),
-        ("disk", {"us-central1-b", None}, 0),  # GKE chooses the zone
-        ("disk", {"us-central1-b", "us-central1-c"}, 1),
-        ("files", {"us-central1-b"}, 0),
-    ],
-)
-def test_a_disk_in_another_zone_than_the_machines_is_found(
-    take: Take, data_set: str, zones: set[str | None], errors: int
-) -> None:
-    findings = located(disk_findings(take(JOB.replace("SET", data_set)), zones))
-
-    assert len(findings) == errors
-    for finding in findings:
-        assert finding.path == "mounts[0].source.data_set"
-        assert "is on a disk in us-central1-a, and the job's VMs are in us-central1-b, us-central1-c" in finding.message
 
 
 def test_the_rules_of_gke_look_at_the_zones_of_the_flavor(take: Take) -> None:

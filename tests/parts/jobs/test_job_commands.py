@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tests.parts.jobs.lab import Lab, Take
 from tests.support.lab import ENVIRONMENT, write_lab
 from tests.support.places import ORGANISATION, ROOT
-from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
+from training_platform.catalog import MACHINE_TYPES
 from training_platform.catalog.prices import machines_cost
 from training_platform.cli.main import app
 from training_platform.config.workspace import read_workspace
@@ -419,20 +419,6 @@ def test_a_team_is_told_what_part_of_its_budget_it_used() -> None:
     cost = TeamCost(month="2026-11", rows=(("gpus", "h100", 101.0, None),), budgets={"gpus": 1000}, held=("gpus",))
 
     assert team_text(cost).endswith("\ngpus: 101.0 of 1,000 chip-hours of 2026-11 (10%), and is held")
-
-
-def test_a_machine_with_attached_gpus_costs_both(take: Take) -> None:
-    job = take("vertex: {region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2}")
-    plain = take("vertex: {region: us-central1, machine_type: n1-standard-8}")
-    t4 = ACCELERATORS["t4"].price
-    assert t4
-
-    cost = job_cost(job, "vertex")
-
-    assert cost.machines == (("n1-standard-8 with 2 t4", 1),)
-    assert cost.an_hour["on-demand"].maximum == pytest.approx(
-        job_cost(plain, "vertex").an_hour["on-demand"].maximum + 2 * t4.usd["on-demand"]["us-central1"]
-    )
 
 
 def test_a_verbose_check_lists_the_resources_of_each_pod(root: Path) -> None:

@@ -116,12 +116,6 @@ def test_interruptions_that_count_have_no_rule_of_their_own(take: Take, fields: 
     assert [rule["action"] for rule in policy.get("rules", ())] == actions
 
 
-def test_a_code_of_a_program_that_cannot_start_is_retried_only_if_the_file_says_so(take: Take) -> None:
-    rules = jobset(take(f"retry_on: [127]\n{GPU}"))["spec"]["failurePolicy"]["rules"]
-
-    assert rules[0]["onJobFailureMessagePatterns"] == ["failed with exit code (126|128) "]
-
-
 def test_the_last_lines_of_a_failed_attempt_stay_with_its_pod(take: Take) -> None:
     assert container(take(GPU))["terminationMessagePolicy"] == "FallbackToLogsOnError"
 
@@ -467,16 +461,6 @@ def test_local_checkpoints_count_as_memory_or_disk_of_the_pod(
     assert {"name": "LOCAL_CHECKPOINT_DIR", "value": "/local-checkpoints"} in training["env"]
     assert (requests["memory"], requests["ephemeral-storage"]) == requested
     assert training["resources"]["limits"]["memory"] == limit
-
-
-def test_a_launcher_restarts_the_program_beside_its_local_checkpoints(take: Take) -> None:
-    def plan(fields: str) -> str | None:
-        training = container(take(fields + GPU_TARGET))
-        return next((row["value"] for row in training["env"] if row["name"] == "TRAINING_LAUNCH"), None)
-
-    assert plan(LOCAL) == '{"restarts": 3}'
-    assert plan(LOCAL.replace("100", "100, restarts: 5") + "retry_on: [75]\n") == '{"restarts": 5, "retry_on": [75]}'
-    assert plan(LOCAL.replace("100", "100, restarts: 0") + "retry_on: [75]\n") is None  # it only waits
 
 
 def test_a_program_is_told_how_many_data_loaders_it_has(take: Take) -> None:

@@ -406,16 +406,6 @@ def test_only_the_head_runs_the_program_and_its_end_ends_the_job(manifest: dict[
     assert spec["coordinator"]["replicatedJob"] == "head"
 
 
-def test_exit_codes_of_the_head_alone_decide_whether_a_run_ends(take: Take) -> None:
-    body = jobset(take(f"retry_on: [75]\n{JOB}"))
-    head, workers = (part["template"]["spec"]["podFailurePolicy"]["rules"] for part in body["spec"]["replicatedJobs"])
-
-    assert [row["onExitCodes"]["values"] for row in head if "onExitCodes" in row] == [[75, 126, 127, 128]]
-    assert [row for row in workers if "onExitCodes" in row] == []
-    ended = body["spec"]["failurePolicy"]["rules"][-1]
-    assert (ended["action"], ended["targetReplicatedJobs"]) == ("FailJobSet", ["head"])
-
-
 def test_jax_manager_proxy_and_workers_find_each_other(manifest: dict[str, Any]) -> None:
     head, workers = pods(manifest)
     name = manifest["metadata"]["name"]
@@ -448,12 +438,6 @@ def test_the_head_has_a_vm_of_its_pool_and_each_slice_a_node_pool_for_itself(man
     assert head["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu-np"}
     assert [toleration["key"] for toleration in head["tolerations"]] == ["training-platform/pathways"]
     assert workers["nodeSelector"]["training-platform/flavor"] == "tpu-v5e-4x8"
-
-
-def test_the_autoscaler_moves_neither_the_head_nor_a_worker(manifest: dict[str, Any]) -> None:
-    for replicated_job in manifest["spec"]["replicatedJobs"]:
-        annotations = replicated_job["template"]["spec"]["template"]["metadata"]["annotations"]
-        assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
 
 
 def pathways_rows(job: ResolvedJob) -> list[tuple[str, str, str | None]]:

@@ -63,22 +63,6 @@ def test_the_body_is_a_custom_job_of_the_rest_api(take: Take) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "machine"),
-    [
-        (TPU, {"machineType": "ct5lp-hightpu-4t", "tpuTopology": "4x8"}),
-        (CPU, {"machineType": "n2-standard-8"}),
-        (TUNING, {"machineType": "a2-highgpu-1g", "acceleratorType": "NVIDIA_TESLA_A100", "acceleratorCount": 1}),
-    ],
-)
-def test_gpus_are_spelt_out_and_tpus_follow_from_machine_and_topology(
-    take: Take, target: str, machine: dict[str, Any]
-) -> None:
-    (pool,) = spec(take, target)["workerPoolSpecs"]
-
-    assert pool["machineSpec"] == machine
-
-
-@pytest.mark.parametrize(
     ("capacity", "scheduling"),
     [
         ("", {"strategy": "STANDARD", "timeout": "86400s"}),
@@ -122,18 +106,6 @@ def test_spot_and_flex_start_charge_the_preemptible_quota(take: Take, target: st
 
 
 T4 = "region: us-central1, machine_type: n1-standard-8, accelerator: t4, accelerator_count: 2"
-
-
-def test_attached_gpus_are_spelt_out_for_every_replica_and_for_a_chief_of_its_own(take: Take) -> None:
-    pools = spec(take, f"{T4}, replicas: 2, chief: {{machine_type: n1-standard-16, accelerator: t4}}")
-
-    def machines(job_spec: dict[str, Any]) -> list[Any]:
-        return [worker_pool["machineSpec"] for worker_pool in job_spec["workerPoolSpecs"]]
-
-    assert machines(pools) == [
-        {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1},
-        {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2},
-    ]
 
 
 def test_attached_gpus_are_charged(take: Take) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +73,6 @@ def test_unreadable_rows_of_slurm_are_reported_at_once_with_line_and_column(tmp_
     ]  # fmt: skip
 
 
-def test_jobs_of_the_standard_workload_format_are_those_that_used_processors(tmp_path: Path) -> None:
-    columns = "-1 -1 16 7200 -1 1 5 7 -1 -1 1 -1 -1"  # group 7, partition 1
-    text = f"; a header\n1 0 10 3600 8 {columns}\n2 60 10 3600 -1 {columns}\n3 90 -1 -1 8 {columns}\nbroken\n"
-
-    done = imported(tmp_path, "swf", text)
-
-    assert done.stdout.splitlines()[1:] == ["0,nlp,8 h100,3600,1", "60,nlp,16 h100,3600,2"]
-    assert "Left out: 1 jobs that never ran" in done.stderr
-    assert "file:5:1: is not a job in the Standard Workload Format" in done.stderr
-
-
 def workload(name: str, conditions: dict[str, str], **flavors: str) -> dict[str, Any]:
     rows = [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind, moment in conditions.items()]
     usage = dict.fromkeys(flavors.values(), "8")
@@ -97,80 +83,6 @@ def workload(name: str, conditions: dict[str, str], **flavors: str) -> dict[str,
     admission = {"clusterQueue": "physics", "podSetAssignments": sets}
     metadata = {"name": name, "creationTimestamp": "2026-10-01T09:00:00Z"}
     return {"metadata": metadata, "spec": {"priority": 5}, "status": {"conditions": rows, "admission": admission}}
-
-
-def test_workloads_that_ended_are_jobs(tmp_path: Path) -> None:
-    ended = {"Admitted": "2026-10-01T10:00:00Z", "Finished": "2026-10-01T10:30:00Z"}
-    items = [
-        workload("a", ended, h100_spot="nvidia.com/gpu"),
-        workload("b", {"Admitted": "2026-10-01T10:00:00Z"}, h100_spot="nvidia.com/gpu"),
-        workload("c", ended, cpus="cpu"),
-    ]
-
-    done = imported(tmp_path, "kueue", json.dumps({"items": items}))
-
-    assert done.stdout.splitlines()[1:] == ["2026-10-01T09:00:00Z,vision,8 h100-spot,1800,5,a"]
-    assert "Left out: 1 workloads that have not ended" in done.stderr
-    assert "Left out: 1 workloads without GPUs or TPUs." in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "place"),
-    [
-        ("|90061|", f"|{'9' * 400}|", "6:33"),
-        ("|90061|", f"|{'9' * 5000}|", "6:33"),
-        ("|90061|", "|9999999999-00:00:00|", "6:33"),
-        ("gres/gpu=4", f"gres/gpu={'9' * 5000}", "6:39"),
-    ],
-)
-def test_a_row_of_slurm_beyond_all_measure_costs_that_row(tmp_path: Path, old: str, new: str, place: str) -> None:
-    done = imported(tmp_path, "slurm", SLURM.replace(old, new))
-
-    assert done.exit_code == 1, done.exception
-    assert f"file:{place}: " in done.stderr
-    assert "1 jobs." in done.stderr
-
-
-@pytest.mark.parametrize("cell", ["nan", "inf", "1e300", "1e15"])
-@pytest.mark.parametrize("column", range(18))
-def test_a_number_of_the_standard_workload_format_beyond_all_measure_costs_that_row(
-    tmp_path: Path, cell: str, column: int
-) -> None:
-    cells = ["1", "0", "10", "3600", "8", "-1", "-1", "16", "7200", "-1", "1", "5", "7", "-1", "-1", "1", "-1", "-1"]
-    spoiled = " ".join([*cells[:column], cell, *cells[column + 1 :]])
-
-    done = imported(tmp_path, "swf", f"{spoiled}\n{' '.join(cells)}\n")
-
-    assert done.exit_code == 1, done.exception
-    assert "file:1:" in done.stderr
-    assert "1 jobs." in done.stderr
-
-
-SPOILED: list[Callable[[dict[str, Any]], object]] = [
-    lambda row: row.update(metadata=None),
-    lambda row: row["metadata"].update(creationTimestamp="soon"),
-    lambda row: row["spec"].update(priority=math.inf),
-    lambda row: row["status"].update(conditions=[None]),
-    lambda row: row["status"]["conditions"][0].update(lastTransitionTime="2026-10-01T10:00:00"),
-    lambda row: row["status"].pop("admission"),
-    lambda row: row["status"]["admission"]["podSetAssignments"][0].update(resourceUsage={}),
-    lambda row: row["status"]["admission"]["podSetAssignments"][0].update(flavors=["a"]),
-]
-
-
-@pytest.mark.parametrize("spoil", SPOILED, ids=range(len(SPOILED)))
-def test_a_workload_without_the_fields_of_one_costs_that_one(
-    tmp_path: Path, spoil: Callable[[dict[str, Any]], object]
-) -> None:
-    ended = {"Admitted": "2026-10-01T10:00:00Z", "Finished": "2026-10-01T10:30:00Z"}
-    bad, good = (workload(name, ended, h100_spot="nvidia.com/gpu") for name in ("bad", "good"))
-    spoil(bad)
-
-    done = imported(tmp_path, "kueue", json.dumps({"kind": "List", "items": [bad, good, None]}, indent=1))
-
-    assert done.exit_code == 1, done.exception
-    assert "file:4:3: " in done.stderr
-    assert "1 jobs." in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -121,20 +121,6 @@ def test_a_job_longer_than_all_ended_ones_still_ends(tmp_path: Path) -> None:
     assert hours(waits) == {"waits": (6, 6, 6)}
 
 
-def test_a_bound_of_the_run_time_holds(tmp_path: Path) -> None:
-    runs = admitted("runs", 4, maximumExecutionTimeSeconds=5 * 3600)
-
-    assert hours(predicted(tmp_path, admitted("ended", 20, ended=10), runs, workload("waits", 1))) == {
-        "waits": (1, 1, 1)
-    }
-
-
-def test_a_node_selector_decides_the_flavor(tmp_path: Path) -> None:
-    waits = predicted(tmp_path, admitted("ended", 20, ended=14), admitted("runs", 4), workload("waits", 1, kind="spot"))
-
-    assert hours(waits) == {"waits": (0, 0, 0)}
-
-
 def test_a_node_selector_that_no_flavor_fits_is_never_fulfilled(tmp_path: Path) -> None:
     (job,) = predicted(tmp_path, workload("waits", 1, kind="another")).jobs
 

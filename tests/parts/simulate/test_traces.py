@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from kueue_model import Cluster, JobKind, Pods, Trace, invented, read_trace, trace_text
+from kueue_model import Cluster, Pods, Trace, read_trace
 from tests.parts.simulate.clusters import cluster, sections, shares
 from training_platform.cli.main import app
 from training_platform.config.reading.finding import UserError
@@ -42,16 +42,6 @@ def test_a_row_is_a_job_from_the_first_moment_on(tmp_path: Path, queues: Cluster
     assert (first.seconds, first.checkpoint, first.chips) == (7200, 600, 16 + 2)
     assert first.pods == (Pods(TPU, 16), Pods(GPU, 2))
     assert (later.submitted, later.priority, later.pods) == (30 * 60, 1_000_000_000, (Pods(GPU, 8),))
-
-
-def test_a_job_is_played_in_the_first_cluster_that_has_its_flavor(tmp_path: Path, queues: Cluster) -> None:
-    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
-    path = tmp_path / "trace.csv"
-    path.write_text("submitted,team,needs,seconds\n0,vision,8 h100,60\n0,vision,16 tpu-v5e,60\n", encoding="utf-8")
-
-    both, single = read_trace(path, [second, queues]).jobs
-
-    assert (both.cluster, single.cluster) == ("second", "main")
 
 
 def test_a_named_flavor_is_the_only_one_used(tmp_path: Path, queues: Cluster) -> None:
@@ -99,28 +89,6 @@ soon,vision,8 h100,60
     assert len(trace.jobs) == 1
 
 
-def test_rows_with_one_cause_are_one_finding_that_names_all_clusters(tmp_path: Path, queues: Cluster) -> None:
-    second = cluster({"vision": shares(h100_reservation=8)})._replace(name="second")
-    path = tmp_path / "trace.csv"
-    rows = "0,visin,8 h100,60\n" * 283 + "0,vision,8 h100-spt,60\n" * 46
-    path.write_text(f"submitted,team,needs,seconds\n{rows}0,nlp,8 h100,60\n", encoding="utf-8")
-
-    trace = read_trace(path, [second, queues])
-
-    assert [finding.one_line.removeprefix(f"{path}:") for finding in trace.findings] == [
-        (
-            "2:3: team: 'visin' is not a team with a share; 282 more rows, the last in line 284. "
-            "Allowed: nlp, vision. Nearest: vision"
-        ),
-        (
-            "285:10: needs: 'h100-spt' is not an accelerator or flavor of a share of vision in main, second; "
-            "45 more rows, the last in line 330. "
-            "Allowed: h100, h100-reservation, h100-spot, tpu-v5e, tpu-v5e-4x4. Nearest: h100-spot"
-        ),
-    ]
-    assert (trace.unusable, len(trace.jobs)) == (283 + 46, 1)
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -148,22 +116,6 @@ def test_a_bad_row_is_the_only_one_left_out(tmp_path: Path, queues: Cluster, row
     assert [job.team for job in trace.jobs] == ["vision", "nlp"]
 
 
-def test_rows_whose_moments_are_of_another_clock_are_findings(tmp_path: Path, queues: Cluster) -> None:
-    dates = "".join(f"2026-11-0{day},nlp,8 h100,60\n" for day in (1, 2, 3))
-
-    dated = read(tmp_path, queues, f"submitted,team,needs,seconds\n3600,nlp,8 h100,60\n{dates}")
-    counted = read(
-        tmp_path, queues, "submitted,team,needs,seconds\n0,nlp,8 h100,60\n2026-11-01,nlp,8 h100,60\n60,nlp,8 h100,60\n"
-    )
-
-    assert [finding.one_line.partition("trace.csv:")[2] for finding in (*dated.findings, *counted.findings)] == [
-        "2:1: submitted: a number of seconds, but most rows have dates. Allowed: a date, such as 2026-11-01T09:30:00Z.",
-        "3:1: submitted: a date, but most rows have seconds. Allowed: a number of seconds.",
-    ]
-    assert [job.submitted for job in dated.jobs] == [0, 86_400, 2 * 86_400]
-    assert [job.submitted for job in counted.jobs] == [0, 60]
-
-
 @pytest.mark.parametrize(
     ("header", "message"),
     [
@@ -176,17 +128,6 @@ def test_rows_whose_moments_are_of_another_clock_are_findings(tmp_path: Path, qu
 def test_an_invalid_header_is_reported(tmp_path: Path, queues: Cluster, header: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read(tmp_path, queues, f"{header}\n0,a,b,c\n")
-
-
-def test_an_invented_trace_is_read_back_and_has_about_as_many_jobs_as_asked(tmp_path: Path, queues: Cluster) -> None:
-    kinds = [JobKind("vision", "8 h100", 70, 3600), JobKind("nlp", "4 h100", 35, 600, "high")]
-    trace = read(tmp_path, queues, trace_text(invented(kinds, 140, seed=3)))
-
-    of_vision = [job for job in trace.jobs if job.team == "vision"]
-    assert not trace.findings
-    assert len(of_vision) == pytest.approx(70 * 20, rel=0.1)
-    assert sorted(job.seconds for job in of_vision)[len(of_vision) // 2] == pytest.approx(3600, rel=0.15)
-    assert {job.priority for job in trace.jobs if job.team == "nlp"} == {100}
 
 
 def test_the_command_makes_a_trace_of_jobs_a_week_with_hours_of_the_median_job(tmp_path: Path, queues: Cluster) -> None:
@@ -252,25 +193,6 @@ def changed(repository: Path, changes: str, more_rows: str = "") -> Result:
     )
 
 
-def test_a_queue_is_drained_and_released_while_jobs_run(repository: Path) -> None:
-    quiet = json.loads(changed(repository, "moment,team,hold\n").stdout)["runs"][0]
-    done = changed(repository, "moment,team,hold\n1800,nlp,HoldAndDrain\n10800,nlp,None\n9999999,nlp,Hold\n")
-    drained = json.loads(done.stdout)["runs"][0]
-
-    waits = {
-        name: row
-        for name, document in (("quiet", quiet), ("drained", drained))
-        for row in document["waits"]
-        if row["flavor"] == "all flavors"
-    }
-    assert done.exit_code == 0, done.output
-    assert [row["by_the_setting"] for row in drained["evictions"]] == ["hold of the team"]
-    assert not quiet["evictions"]
-    assert waits["quiet"]["longest_seconds"] == pytest.approx(36000 - 7200 + 3600, abs=2)  # c, after a and b
-    assert waits["drained"]["median_seconds"] == 10800 - 3600  # b, before a, which was drained
-    assert waits["drained"]["longest_seconds"] == pytest.approx(10800 + 3600 + 36000 - 7200, abs=2)  # c, after both
-
-
 def test_a_job_with_another_priority_starts_before_others(repository: Path) -> None:
     done = changed(repository, "moment,job,priority\n10000,c,high\n")
 
@@ -293,14 +215,6 @@ def test_all_mistakes_of_changes_are_reported(repository: Path) -> None:
     ):  # fmt: skip
         assert part in done.stderr
     assert "changes.csv:1: the header needs the column moment" in header.stderr
-
-
-def test_changes_have_the_clock_of_the_trace_and_name_one_job(repository: Path) -> None:
-    done = changed(repository, "moment,job,priority\n2026-11-01,a,5\n60,b,5\n", more_rows="0,nlp,8 h100,60,b\n")
-
-    assert done.exit_code == 2
-    assert "changes.csv:2: moment: a date, but the trace has seconds. Allowed: a number of seconds." in done.stderr
-    assert "changes.csv:3: job: 'b' is the name of 2 jobs of the trace. Allowed: the name of one job." in done.stderr
 
 
 def test_plots_are_files_that_any_reader_shows_with_the_chips_of_each_flavor(repository: Path) -> None:
@@ -346,12 +260,3 @@ def test_all_mistakes_of_a_machines_file_are_reported(repository: Path) -> None:
     assert "reservation. Nearest: spot" in done.stderr
     assert "machines.yaml:2:21: spot.lost_hours.mean: is 0" in done.stderr
     assert "machines.yaml:3:14: flex-start.arrive_minutes: p90 is below the median" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("submitted", "is_moment"), [("1e12", True), ("-1e12", True), ("1.1e12", False), ("nan", False)]
-)
-def test_moments_end_at_the_latest_one(tmp_path: Path, queues: Cluster, submitted: str, is_moment: bool) -> None:
-    trace = read(tmp_path, queues, f"submitted,team,needs,seconds\n{submitted},vision,8 h100,60\n")
-
-    assert len(trace.jobs) == is_moment

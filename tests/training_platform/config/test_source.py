@@ -10,14 +10,6 @@ from training_platform.config.reading.finding import Position
 from training_platform.config.reading.source import Reader, Source, UnreadableError, parse_source, read_source
 
 
-def test_every_key_and_item_has_its_line_and_column() -> None:
-    source = parse_source("a:\n  b: 1\n  c:\n    - x\n    - y\n", "f.yaml")
-
-    assert source.value == {"a": {"b": 1, "c": ["x", "y"]}}
-    assert source.position(("a", "b")) == Position(2, 3)
-    assert source.position(("a", "c", 1)) == Position(5, 7)
-
-
 def test_a_key_of_digits_after_a_flag_is_no_second_half_of_a_number() -> None:
     source = parse_source("{a: true, 500: x}", "f.yaml")
 
@@ -57,34 +49,6 @@ def test_a_scalar_reads_as_every_reader_reads_it(text: str, value: object) -> No
     assert not source.findings
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "yes",
-        "no",
-        "on",
-        "Off",
-        "True",
-        "FALSE",
-        "0777",
-        "1_000",
-        "0x1f",
-        "0o17",
-        "12:30",
-        "1e3",
-        ".5",
-        ".inf",
-        "2026-11-21",
-    ],
-)
-def test_a_scalar_that_readers_read_differently_must_be_quoted(text: str) -> None:
-    source = parse_source(f"a: {text}\n", "f.yaml")
-
-    (finding,) = source.findings
-    assert finding.position == Position(1, 4)
-    assert finding.nearest == f'"{text}"'
-
-
 def test_an_integer_that_no_float_holds_must_be_quoted() -> None:
     assert parse_source(f"a: {2**53 + 1}\n", "f.yaml").findings
     assert parse_source(f"a: -{'9' * 400}\n", "f.yaml").findings
@@ -92,15 +56,6 @@ def test_an_integer_that_no_float_holds_must_be_quoted() -> None:
 
 def test_an_empty_file_has_a_first_line() -> None:
     assert parse_source("", "f.yaml").position(("a",)) == Position(1, 1)
-
-
-def test_a_key_given_twice_is_found_with_its_first_line() -> None:
-    source = parse_source("a: 1\nb: 2\na: 3\n", "f.yaml")
-
-    (finding,) = source.findings
-    assert finding.position == Position(3, 1)
-    assert "first on line 1" in finding.message
-    assert source.value == {"a": 1, "b": 2}
 
 
 def test_a_merge_key_is_found() -> None:

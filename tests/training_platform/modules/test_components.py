@@ -20,8 +20,6 @@ from tests.support.places import ROOT
 from tests.support.stack_files import RANGES
 from training_platform.config.component_arguments import COMPONENTS
 from training_platform.modules import GkeCluster, Place, TeamPlace, components
-from training_platform.modules.components import PlatformComponent
-from training_platform.resources.plan import Resource, once, text
 from training_platform.resources.spelling import camel_case
 
 PROGRAM = ROOT / "examples" / "components" / "__main__.py"
@@ -141,21 +139,6 @@ def test_the_program_of_the_page_runs_under_mocks_that_return_the_inputs() -> No
         "environment": "dev",
         "managed-by": "training-platform",
     }
-
-
-def test_mocks_give_the_addresses_that_google_cloud_does() -> None:
-    ran = run(
-        page_program,
-        {
-            "gcp:filestore/instance:Instance": {"networks": [{"ipAddresses": ["10.0.0.2"]}]},
-            CLUSTER: {"controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"endpoint": "gke-1.example.goog"}}},
-        },
-    )
-
-    assert (ran.exports["endpoint"], ran.exports["homes"]) == ("gke-1.example.goog", "10.0.0.2")
-    assert "https://gke-1.example.goog" in ran.inputs("pulumi:providers:kubernetes", "main-kubernetes")["kubeconfig"]
-    volume = ran.inputs("kubernetes:core/v1:PersistentVolume", "homes")
-    assert volume["spec"]["nfs"]["server"] == "10.0.0.2"
 
 
 def test_software_waits_for_what_the_caller_names_and_goes_into_the_cluster() -> None:
@@ -330,25 +313,6 @@ def test_plain_arguments_reach_their_resources() -> None:
     assert ran.inputs("kubernetes:core/v1:ResourceQuota", "vision-resource-quota")["spec"]["hard"] == {"pods": "8"}
     egress = ran.inputs("kubernetes:networking.k8s.io/v1:NetworkPolicy", "vision-egress-policy")
     assert egress["spec"] == {"policyTypes": ["Egress"]}
-
-
-def test_a_value_that_is_made_of_outputs_is_made_once_they_are_known() -> None:
-    class Account(PlatformComponent):
-        """A component whose resource has a text with an output, and a value that waits for one."""
-
-        def __init__(self) -> None:
-            super().__init__("it", None)
-            value = pulumi.Output.from_input(VALUE)
-            inputs = {"account_id": text("id-{}", value), "description": once("after", value), "project": None}
-            self._plan.add(Resource(type="gcp:serviceaccount/account:Account", name="it-account", inputs=inputs))
-            self._register()
-
-    ran = run(Account)
-
-    assert ran.inputs("gcp:serviceaccount/account:Account", "it-account") == {
-        "accountId": f"id-{VALUE}",
-        "description": "after",
-    }
 
 
 def test_an_existing_cluster_is_read_and_its_endpoint_becomes_the_providers() -> None:

@@ -152,13 +152,6 @@ def test_a_missing_property_is_named_with_the_others_that_are_wrong() -> None:
     assert rejected({"releaseChannel": "FAST"}).keys() == {"place", "location", "releaseChannel"}
 
 
-def test_a_conflict_of_counts_is_told_in_the_callers_words() -> None:
-    reasons = rejected({**ARGS, "nodePools": {"h100": {**POOL, "slices": 2.0}}})
-
-    assert reasons.keys() == {"nodePools.h100.slices"}
-    assert "minNodes and maxNodes" in reasons["nodePools.h100.slices"]
-
-
 def test_the_folder_that_the_engine_runs_finds_the_package_beside_it() -> None:
     script = (
         "import sys, runpy; sys.path[:] = [path for path in sys.path if path != ''];"

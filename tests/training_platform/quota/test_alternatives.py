@@ -73,18 +73,6 @@ def test_other_capacity_is_named_where_its_quota_holds_the_pool(
     assert [part for part in suggestions if part.startswith("capacity")] == expected
 
 
-@pytest.mark.parametrize(
-    ("there", "named"),
-    [(4 * 8, ["a cluster in another region, zone us-east4-a, us-east4-b, us-east4-c (32 GPUs left)"]), (31, [])],
-)
-def test_zones_elsewhere_are_named_where_the_machine_and_quota_for_it_are(
-    build: Build, limits: Limits, there: int, named: list[str]
-) -> None:
-    suggestions = nearest(build, limits, H100, here=0, there=there)
-
-    assert [part for part in suggestions if part.startswith("a cluster")] == named
-
-
 def test_shortage_of_all_regions_sends_nobody_to_another(build: Build, limits: Limits) -> None:
     assert nearest(build, limits, H100, all=0, there=1000, spot=1000) == [
         "request 32 GPUs (training-platform quota plan)"
@@ -154,16 +142,6 @@ def zone(build: Build, snapshots: Snapshots, more: str = "") -> Finding:
     return one(build, snapshots, f"h100: {H100_POOL % 'us-central1-f'}{more}", "machine-zone")
 
 
-@pytest.mark.parametrize(
-    ("here", "nearest"),
-    [(16, "us-central1-a (16 GPUs left)"), (15, f"us-central1-a, with a request for 16 GPUs of {WANTED}")],
-)
-def test_the_nearest_zone_is_of_the_clusters_region_whatever_its_quota(
-    build: Build, limits: Limits, here: int, nearest: str
-) -> None:
-    assert zone(build, limits(family(us_central1=here, us_east4=40))).nearest == nearest
-
-
 def test_what_other_pools_ask_is_not_left(build: Build, limits: Limits) -> None:
     other = f", other: {H100_POOL % 'us-central1-a'}"
 
@@ -202,18 +180,6 @@ def test_a_limit_that_the_snapshot_does_not_list_is_called_unknown(build: Build,
     assert finding.nearest == ("us-central1-a; its limits are not known: training-platform quota pull example-train")
 
 
-def test_another_limit_that_is_short_there_counts_too(build: Build, limits: Limits) -> None:
-    row = "[{limit: %d, region: us-central1, vm_family: A3}]"
-    disks = DISKS.replace("VM-FAMILY-per-project-region: [{limit: -1}]", f"VM-FAMILY-per-project-region: {row}")
-    text = family(us_central1=16).replace(DISKS, disks)
-
-    assert zone(build, limits(text % (2 * 16 * 375))).nearest == "us-central1-a (16 GPUs left)"
-    assert zone(build, limits(text % (2 * 16 * 375 - 1))).nearest == (
-        "us-central1-a, with a request for 12,000 GB of "
-        "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region (A3) in us-central1"
-    )
-
-
 @pytest.mark.parametrize(
     ("spot", "nearest"),
     [
@@ -246,16 +212,6 @@ def test_a_slice_that_the_quota_holds_is_named_beside_the_legal_one(
     rule = "tpu-flavor-topology" if slices[0] == "1x3" else "tpu-topology"
 
     assert one(build, limits(text), f"v5e: {V5E % slices}", rule).nearest == nearest
-
-
-def test_a_project_without_a_ledger_keeps_what_the_rule_says(build: Build) -> None:
-    workspace = build(dev=f"node_pools: {{h100: {H100_POOL % 'us-central1-f'}}}")
-    finding = Finding(
-        rule="machine-zone", severity="warning", message="", stack="dev", nearest="us-central1-a",
-        path="clusters.main.node_pools.h100.zone",
-    )  # fmt: skip
-
-    assert Suggestions(workspace, {}).to([finding]) == [finding]
 
 
 def test_regions_beyond_the_first_are_counted() -> None:

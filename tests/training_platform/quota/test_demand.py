@@ -8,7 +8,7 @@ from tests.support.plans import planned_demand
 from tests.training_platform.rules.builders import lustre
 from training_platform.quota.charges import Charge
 from training_platform.quota.demand import demand_of_views
-from training_platform.resources.resource_types import NODE_POOL, ROUTER_NAT
+from training_platform.resources.resource_types import NODE_POOL
 from training_platform.resources.stack_resource import UNKNOWN, StackResource
 from training_platform.rules import views_of_plan
 
@@ -65,15 +65,6 @@ def test_what_is_unknown_is_a_note_and_hides_no_other() -> None:
 
     assert amounts(charges)["GPUS-ALL-REGIONS-per-project"] == 2 * 8
     assert [(note.severity, note.rule) for note in notes] == [("note", "quota-not-counted")]
-
-
-@pytest.mark.parametrize(("reserved", "addresses"), [(None, 1), (["x", "y"], 2)])
-def test_a_gateway_takes_the_addresses_that_it_reserves_and_one_without(
-    reserved: list[str] | None, addresses: int
-) -> None:
-    gateway = planned(ROUTER_NAT, project="p", region="us-west4", natIps=reserved)
-
-    assert amounts(planned_demand([gateway])) == {"IN-USE-ADDRESSES-per-project-region": addresses}
 
 
 def test_project_is_the_stacks_where_a_resource_names_none() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from textwrap import dedent, indent
 
 import pytest
-import yaml
 
 from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.finding import Finding
@@ -72,25 +71,6 @@ def test_nothing_is_asked_for_where_all_fits(build: Build, limits: Limits) -> No
     assert request_lines(project_requests) == []
 
 
-def test_one_request_for_each_exceeded_limit_asks_for_what_all_stacks_hold(build: Build, limits: Limits) -> None:
-    project_requests = plan(build(dev=POOLS), limits, here=NEEDS - 1)
-
-    (need,) = project_requests.needed
-    assert need.value == NEEDS
-    assert need.name == "gpus-per-gpu-family-nvidia-h100-us-central1"
-    assert need.dimensions == {"region": "us-central1", "gpu_family": "NVIDIA_H100"}
-    assert [(held.holder.label, held.amount) for held in need.line.holders] == [("h100", 32), ("eval", 16)]
-
-
-def test_two_exceeded_limits_are_two_requests_with_two_names(build: Build, limits: Limits) -> None:
-    project_requests = plan(build(dev=POOLS), limits, here=0, all=0)
-
-    assert [(need.name, need.value) for need in project_requests.needed] == [
-        ("gpus-all-regions", NEEDS),
-        ("gpus-per-gpu-family-nvidia-h100-us-central1", NEEDS),
-    ]
-
-
 @pytest.mark.parametrize(("there", "named"), [(32, True), (31, False)])
 def test_a_region_is_named_where_the_largest_holder_would_fit_today(
     build: Build, limits: Limits, there: int, named: bool
@@ -112,76 +92,10 @@ def test_a_pool_in_every_zone_fits_in_one_zone_elsewhere_with_a_third_of_its_vms
     assert any("us-east4" in way for need in needed for way in need.instead) is named
 
 
-def test_lines_to_paste_are_a_request_that_the_model_and_the_rules_take(build: Build, limits: Limits) -> None:
-    workspace = build(dev=POOLS)
-    snapshots = limits(LISTED % {"all": NEEDS, "here": 16, "there": 0})
-    (project_requests,) = plans(workspace, snapshots)
-    lines = "\n".join(request_lines(project_requests)).replace(
-        'contact: ""  # whom Google may contact', "contact: a@example.com"
-    )
-    source = yaml.safe_dump(workspace.stacks["dev"].source.value) + indent(lines, " " * 4)
-
-    stack = parse_stack("dev", parse_source(source, "stacks/Pulumi.dev.yaml"))
-
-    assert [str(finding) for finding in stack.findings] == []
-    with_it = Workspace(workspace.root, {"dev": stack})
-    (after,) = plans(with_it, snapshots)
-    assert after.needed == ()
-    assert [line.requested for line in after.waiting] == [NEEDS]
-    assert request_findings([after.ledger], with_it) == []
-
-
-def test_a_request_that_is_too_small_is_asked_for_under_its_own_name(build: Build, limits: Limits) -> None:
-    text = POOLS + "\n"
-    workspace = build(dev=text)
-    source = yaml.safe_dump(workspace.stacks["dev"].source.value) + indent(
-        """\
-quota_requests:
-  mine:
-    service: compute.googleapis.com
-    quota_id: GPUS-ALL-REGIONS-per-project
-    value: 40
-    justification: More.
-    contact: a@example.com
-""",
-        " " * 4,
-    )
-    stack = parse_stack("dev", parse_source(source, "stacks/Pulumi.dev.yaml"))
-    assert not stack.findings
-
-    project_requests = plan(Workspace(workspace.root, {"dev": stack}), limits, all=0)
-
-    assert [(need.name, need.value) for need in project_requests.needed] == [("mine", NEEDS)]
-
-
 def test_a_contact_that_nobody_named_is_left_for_a_person_to_fill_in(build: Build, limits: Limits) -> None:
     lines = request_lines(plan(build(dev=POOLS), limits, all=0))
 
     assert '    contact: ""  # whom Google may contact' in lines
-
-
-def test_a_limit_that_the_snapshot_does_not_list_is_not_guessed(build: Build, limits: Limits) -> None:
-    (project_requests,) = plans(build(dev=POOLS), limits("    compute.googleapis.com:\n" + UNLIMITED))
-
-    assert project_requests.needed == ()
-    assert {line.key.quota_id for line in project_requests.unknown} == {
-        "GPUS-ALL-REGIONS-per-project",
-        "GPUS-PER-GPU-FAMILY-per-project-region",
-    }
-
-
-def test_a_project_that_no_environment_has_gets_no_lines(build: Build) -> None:
-    team = (
-        "project: other-train\nvertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"
-    )
-
-    homes = {
-        project_requests.ledger.project: project_requests.stack
-        for project_requests in plans(build(dev=POOLS, dev_vision=team), Snapshots())
-    }
-
-    assert homes["other-train"] is None
-    assert homes["example-train"] is not None
 
 
 H100 = "GPUS-PER-GPU-FAMILY-per-project-region"
@@ -246,10 +160,6 @@ def test_a_request_below_what_the_stacks_need_is_found_at_its_value(build: Build
     assert finding.file == "stacks/Pulumi.dev.yaml"
     assert finding.position is not None
     assert finding.position.line == 14
-
-
-def test_an_unlimited_request_is_enough(build: Build, limits: Limits) -> None:
-    assert found(build, limits(REQUEST_LIMITS % 16), h100=REQUEST.replace("64", "-1")) == []
 
 
 def test_a_quota_id_that_nobody_knows_is_found_with_the_nearest(build: Build, limits: Limits) -> None:

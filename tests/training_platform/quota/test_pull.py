@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from datetime import date
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from google.auth import exceptions
 from training_platform.clients.quota_pull import CloudQuotas, LimitRow, Pulled, QuotaInfo, pull, rows_of
 from training_platform.config.reading.finding import UserError
 from training_platform.config.reading.source import parse_source
-from training_platform.quota.quota_ids import known_quotas
 from training_platform.quota.snapshot import Snapshot, parse_snapshot
 
 COMPUTE = "compute.googleapis.com"
@@ -100,37 +98,11 @@ def test_a_changed_limit_is_told_and_all_around_it_stays() -> None:
     assert new.text == OLD.replace("2026-11-01", "2026-11-21").replace("limit: 64 #", "limit: 128 #")
 
 
-def test_rows_come_after_those_that_were_there_and_go_where_they_stood() -> None:
-    new = pulled(compute(cpus=[region(200, "us-central1"), region(8, "europe-west4"), region(16, "asia-east1")]))
-
-    assert [str(change) for change in new.changes] == [
-        "CPUS-per-project-region asia-east1: not listed -> 16",
-        "CPUS-per-project-region us-west4: 72 -> not listed",
-    ]
-    rows = new.text.partition("CPUS-per-project-region:\n")[2].partition("  file")[0]
-    assert [line.strip() for line in rows.splitlines()] == [
-        "- {limit: 200, region: us-central1} # nodes of all clusters",
-        "- {limit: 8, region: europe-west4}",
-        "- {limit: 16, region: asia-east1}",
-    ]
-
-
 def test_what_google_lists_no_more_is_not_kept_as_if_it_had_been_read() -> None:
     new = pulled({COMPUTE: SAME[COMPUTE]})
 
     assert [str(change) for change in new.changes] == ["EnterpriseStorageGibPerRegion us-central1: 2,048 -> not listed"]
     assert FILE not in new.text
-
-
-def test_an_id_that_the_catalogue_knows_is_added_and_another_is_not() -> None:
-    listings = compute(
-        **{"A2-CPUS-per-project-region": [region(96, "us-central1")], "SNAPSHOTS-per-project": [(5, {})]}
-    )
-
-    new = pulled(listings)
-
-    assert [change.quota_id for change in new.changes] == ["A2-CPUS-per-project-region"]
-    assert "    A2-CPUS-per-project-region:\n      - {limit: 96, region: us-central1}\n" in new.text
 
 
 def test_an_id_that_the_file_lists_is_kept_although_the_catalogue_does_not_know_it() -> None:
@@ -145,24 +117,6 @@ def test_an_id_that_stacks_need_and_google_does_not_list_is_told() -> None:
     assert pulled(SAME, needed=((COMPUTE, "N2-CPUS-per-project-region"), (COMPUTE, CPUS))).missing == (
         "N2-CPUS-per-project-region",
     )
-
-
-def test_all_services_of_the_catalogue_and_of_the_file_are_asked() -> None:
-    text = OLD.replace("file.googleapis.com", "redis.googleapis.com")
-    api = Api({})
-
-    pull(api, old=snapshot(text), text=text, needed=(), today=TODAY)
-
-    assert api.asked == sorted({service for service, _ in known_quotas()} | {"redis.googleapis.com"})
-
-
-def test_a_first_snapshot_is_a_whole_file_that_can_be_read() -> None:
-    new = pulled(SAME, None)
-
-    assert new.text.startswith("# yaml-language-server: $schema=./quotas.schema.json\n")
-    assert len(new.changes) == 1 + 3 + 1
-    assert snapshot(new.text).limits[COMPUTE][CPUS][0].limit == 8
-    assert pulled(SAME, new.text).text == new.text
 
 
 def test_the_limit_for_all_other_places_says_so() -> None:
@@ -187,22 +141,6 @@ def test_a_limit_of_0_is_left_out_unless_a_wider_row_would_speak_for_it(rows: An
     info = QuotaInfo(CPUS, ("region",), tuple(LimitRow(dimensions, limit) for limit, dimensions in rows))
 
     assert list(rows_of(info).values()) == kept
-
-
-def test_a_quota_that_is_0_everywhere_is_listed_without_rows() -> None:
-    new = pulled(compute(cpus=[region(0, "us-west4")]))
-
-    assert "CPUS-per-project-region: []\n" in new.text
-    assert snapshot(new.text).limits[COMPUTE][CPUS] == ()
-
-
-def test_text_of_a_file_is_no_wider_than_it_was_written() -> None:
-    family = "LOCAL-SSD-TOTAL-STORAGE-PER-VM-FAMILY-per-project-region"
-    dimensions = {"region": "northamerica-northeast2", "vm_family": "A3" * 60}
-
-    new = pulled({COMPUTE: {family: [(1, dimensions)]}}, None)
-
-    assert dedent("- {limit: 1, region: northamerica-northeast2, vm_family: " + "A3" * 60 + "}") in new.text
 
 
 def test_without_the_library_for_comments_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,31 +201,6 @@ def refused(code: int, body: Any = b"") -> str:
     with pytest.raises(UserError) as caught:
         listed(response(code, body))
     return str(caught.value)
-
-
-def test_every_page_is_read() -> None:
-    session = Session(
-        {"quotaInfos": [info("A")], "nextPageToken": "two"}, {"quotaInfos": [info("B")], "nextPageToken": ""}
-    )
-
-    listed_quotas = quotas(session)
-
-    assert [quota.quota_id for quota in listed_quotas] == ["A", "B"]
-    assert [url for url, _ in session.asked] == [PATH, PATH]
-    assert [parameters.get("pageToken") for _, parameters in session.asked] == [None, "two"]
-
-
-def test_a_limit_has_its_dimensions_and_one_that_is_left_out_is_0() -> None:
-    zero: dict[str, Any] = {"dimensions": {"region": "us-west4"}, "details": {}}
-
-    (quota,) = listed({"quotaInfos": [info("A", row("64", region="us-central1"), zero, row("-1"))]})
-
-    assert quota.rows == (
-        LimitRow({"region": "us-central1"}, 64),
-        LimitRow({"region": "us-west4"}, 0),
-        LimitRow({}, -1),
-    )
-    assert quota.dimensions == ("region",)
 
 
 def test_rates_and_limits_of_folders_are_left_out() -> None:
@@ -365,14 +278,6 @@ def test_an_error_that_cannot_be_read_is_one_sentence_too(body: Any) -> None:
 def test_a_server_that_is_not_there_is_one_sentence() -> None:
     with pytest.raises(UserError, match=r"^Cloud Quotas in projects/example-train cannot be reached: no\.$"):
         listed(requests.ConnectionError("no"))
-
-
-def test_a_connection_that_fails_is_told_in_the_system_s_words_alone() -> None:
-    failed = requests.ConnectionError("HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /x")
-    failed.__context__ = ConnectionRefusedError(111, "Connection refused")
-
-    with pytest.raises(UserError, match=r" cannot be reached: \[Errno 111\] Connection refused\.$"):
-        listed(failed)
 
 
 def test_credentials_that_have_ended_say_how_to_log_in() -> None:

@@ -246,30 +246,6 @@ def test_a_plan_says_the_request_and_the_lines_to_paste(repository: Path) -> Non
     assert "**64**" in run(repository, "plan", "--format", "markdown").stdout
 
 
-def test_a_line_to_paste_is_whole_however_long_it_is(repository: Path) -> None:
-    edit(repository, PROD, "- limit: 216", "- limit: 150")
-
-    text = run(repository, "plan", "--project", "example-train-prod").stdout
-
-    request = yaml.safe_load(text[text.index("quota_requests:") :])["quota_requests"]["gpus-all-regions"]
-    holders = "h100 of prod 64, h100-mega of prod 64, a100 of prod 32 and 1 more."
-    assert request["justification"] == f"GPUs of the training platform: {holders}"
-
-
-def test_a_pull_says_what_changed_and_a_dry_run_writes_nothing(repository: Path, google: str) -> None:
-    edit(repository, PROD, "limit: 1200", "limit: 1000")
-    before = (repository / PROD).read_text()
-
-    dry = run(repository, "pull", "example-train-prod", "--endpoint", google, "--dry-run")
-    assert "CPUS-ALL-REGIONS-per-project: 1,000 -> 1,200" in dry.stdout
-    assert "1 limit changed; not written" in dry.stdout
-    assert (repository / PROD).read_text() == before
-
-    run(repository, "pull", "example-train-prod", "--endpoint", google)
-    after = before.replace("limit: 1000\n", "limit: 1200\n").replace("2026-11-01", "2026-11-21")
-    assert (repository / PROD).read_text() == after
-
-
 def test_where_one_project_cannot_be_read_no_file_is_written(repository: Path, google: str) -> None:
     edit(repository, PROD, "limit: 1200", "limit: 1000")
     edit(repository, "stacks/quotas/example-train-dev.yaml", "limits:", "limits: [")

@@ -14,7 +14,6 @@ from tests.support.places import ORGANISATION, ROOT
 from training_platform.cli.main import app
 
 PROD = "stacks/Pulumi.prod.yaml"
-DEV = "stacks/Pulumi.dev.yaml"
 LIMITS = "stacks/quotas/example-train-prod.yaml"
 H100 = "{limit: 72, region: us-central1, gpu_family"
 NAME = "gpus-per-gpu-family-nvidia-h100-us-central1"
@@ -43,30 +42,6 @@ def run(repository: Path, *arguments: str) -> Result:
 def requests(repository: Path, file: str = PROD) -> Any:
     section = yaml.safe_load((repository / file).read_text())["config"]["training-platform:environment"]
     return section.get("quota_requests", {})
-
-
-def test_what_is_needed_is_written_and_every_other_line_stays(repository: Path) -> None:
-    before = (repository / PROD).read_text().splitlines()
-
-    done = run(repository, "request")
-
-    after = (repository / PROD).read_text().splitlines()
-    assert done.exit_code == 0
-    assert f"{PROD}: 1 request written" in done.stdout
-    assert f"{NAME}: GPUS-PER-GPU-FAMILY NVIDIA_H100 in us-central1, 63 -> 64 GPUs" in done.stdout
-    assert requests(repository) == {
-        NAME: {
-            "service": "compute.googleapis.com",
-            "quota_id": "GPUS-PER-GPU-FAMILY-per-project-region",
-            "dimensions": {"region": "us-central1", "gpu_family": "NVIDIA_H100"},
-            "value": 64,
-            "justification": "GPUs of the training platform: h100 of prod 64.",
-            "contact": "ml-platform-oncall@example.com",
-        }
-    }
-    first_line = after.index("    quota_requests:")
-    assert after[:first_line] + after[first_line + 8 :] == before
-    assert "The open requests are enough, once Google grants them." in run(repository, "plan").stdout
 
 
 def test_a_second_time_there_is_nothing_to_write(repository: Path) -> None:
@@ -114,37 +89,6 @@ def test_a_dry_run_writes_nothing(repository: Path) -> None:
 
     assert f"{PROD}: 1 request not written" in done.stdout
     assert (repository / PROD).read_bytes() == before
-
-
-def test_lines_end_as_the_file_has_them(repository: Path) -> None:
-    path = repository / PROD
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-
-    assert run(repository, "request").exit_code == 0
-
-    assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n")
-    assert requests(repository)[NAME]["value"] == 64
-
-
-def test_one_project_may_be_asked_for_alone(repository: Path) -> None:
-    edit(repository, "stacks/quotas/example-train-dev.yaml", "- limit: 48", "- limit: 31")
-
-    run(repository, "request", "--project", "example-train-dev")
-
-    assert requests(repository) == {}
-    assert [request["value"] for request in requests(repository, DEV).values()] == [32]
-
-
-def test_where_one_file_cannot_take_them_none_is_written(repository: Path) -> None:
-    edit(repository, "stacks/quotas/example-train-dev.yaml", "- limit: 48", "- limit: 31")
-    edit(repository, PROD, "    labels:\n", "    quota_requests: {}\n    labels:\n")
-    before = {file: (repository / file).read_bytes() for file in (DEV, PROD)}
-
-    done = run(repository, "request")
-
-    assert done.exit_code == 2
-    assert f"{PROD}:7: has a layout in which no line of quota_requests can be written" in done.stderr
-    assert {file: (repository / file).read_bytes() for file in before} == before
 
 
 def test_nothing_is_asked_for_while_a_stack_is_not_counted(repository: Path) -> None:

@@ -78,16 +78,6 @@ def test_pools_of_a_reservation_of_unknown_size_are_a_note(build: Build) -> None
     assert "is unknown; its pools need 44 chips: large of dev 24, small of dev 20" in note.message
 
 
-def test_any_reservation_is_no_finding(build: Build) -> None:
-    shared = """\
-        node_pools:
-          one: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: any}
-          two: {machine_type: a3-highgpu-8g, zone: us-central1-a, capacity: reservation, reservation: any}
-        """
-
-    assert located(reservation_findings(build(dev=shared))) == []
-
-
 def test_what_is_not_known_of_reservations_is_counted_as_not_judged(build: Build) -> None:
     workspace = build(
         dev=gpus(5, "name: one"),

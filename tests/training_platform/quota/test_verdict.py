@@ -52,23 +52,6 @@ def test_demand_within_the_limit_is_no_finding(build: Build, limits: Limits) -> 
     assert verdict(build(dev=POOLS), limits(LISTED % (8 * 8))) == []
 
 
-def test_demand_over_the_limit_says_who_holds_what_and_what_fits(build: Build, limits: Limits) -> None:
-    (finding,) = verdict(build(dev=POOLS), limits(LISTED % (8 * 8 - 1)))
-
-    assert finding.rule == "quota-exceeded"
-    needs = "needs 64, of which h100 48 and eval 16"  # readable: a list follows
-    assert finding.message == f"{H100} (NVIDIA_H100) in us-central1 {needs}"
-    assert finding.allowed == "63 GPUs"
-    assert (
-        finding.nearest
-        == f"max_nodes {(63 - 16) // 8} for h100; or request {6 * 8 + 2 * 8} GPUs (training-platform quota plan)"
-    )
-    assert finding.path == "clusters.main.node_pools.h100.max_nodes"
-    assert finding.file == "stacks/Pulumi.dev.yaml"
-    assert finding.position is not None
-    assert finding.position.line == 11
-
-
 @pytest.mark.parametrize(
     ("limit", "nearest"),
     [
@@ -147,23 +130,6 @@ def test_nearest_never_falls_below_the_fields_own_minimum(build: Build, limits: 
     (finding,) = verdict(build(dev=pools), limits(LISTED % 8))
 
     assert finding.nearest == f"request {3 * 8} GPUs (training-platform quota plan)"
-
-
-def test_every_holding_stack_gets_its_own_finding_that_names_the_others(build: Build, limits: Limits) -> None:
-    other = "node_pools: {big: {machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 4}}"
-
-    findings = verdict(build(dev=POOLS, stage=other), limits(LISTED % 64))
-
-    assert [(finding.stack, finding.nearest) for finding in findings] == [
-        ("dev", "max_nodes 2 for h100; or request 96 GPUs (training-platform quota plan)"),
-        ("stage", "request 96 GPUs (training-platform quota plan)"),
-    ]
-    assert findings[0].message.endswith(
-        "needs 96, of which h100 48, big of stage 32 and eval 16"  # readable: a list follows
-    )
-    assert findings[1].message.endswith(
-        "needs 96, of which h100 of dev 48, big 32 and eval of dev 16"  # readable: a list follows
-    )
 
 
 def test_unlisted_quota_is_an_error_once_for_each_id_and_stack(build: Build, limits: Limits) -> None:
@@ -258,12 +224,6 @@ def test_what_fits_is_in_whole_slices(build: Build) -> None:
     assert [finding.nearest for finding in over] == ["32", None]
 
 
-def test_a_share_without_which_the_others_still_do_not_fit_is_not_said_to_be_too_large(build: Build) -> None:
-    (finding,) = [finding for finding in capacity(build, 320, 32) if finding.rule == "capacity-exceeded"]
-
-    assert (finding.stack, finding.nearest) == ("dev-vision", str(3 * 32 - 32))
-
-
 @pytest.mark.parametrize(
     ("share", "nearest"), [(33, "32"), (48, "64"), (63, "64"), (31, "32"), (16, "32"), (15, "32"), (65, "64")]
 )
@@ -275,7 +235,6 @@ def test_share_that_is_no_whole_number_of_slices_is_found(build: Build, share: i
 
 
 UPGRADING = " while upgrading"
-SYSTEM = ("clusters", "main", "system_pool")
 
 
 def charges(workspace: Workspace, stack: str, *path: str) -> dict[str, Charge]:
@@ -328,16 +287,6 @@ def test_a_team_that_names_what_is_not_there_is_still_counted(damage: str) -> No
 MACHINES = "vertex: {persistent_resources: {tuning: {region: us-central1, machine_type: a2-highgpu-1g}}}"
 
 
-def test_gpu_pool_is_counted_at_max_nodes(build: Build) -> None:
-    charged = pool(build, "h100", "{machine_type: a3-highgpu-8g, zone: us-central1-a, min_nodes: 1, max_nodes: 4}")
-    gpus = charged["GPUS-PER-GPU-FAMILY-per-project-region"]
-
-    assert gpus.amount == 4 * 8
-    assert gpus.holder.label == "h100"
-    assert gpus.holder.field == ("clusters", "main", "node_pools", "h100", "max_nodes")
-    assert (gpus.holder.step, gpus.holder.base) == (8, 1)
-
-
 def test_every_slice_of_a_tpu_pool_is_counted(build: Build) -> None:
     text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 2x4, slices: 3, min_slices: 2}"
     charged = pool(build, "v5e", text)
@@ -355,25 +304,10 @@ def test_pool_without_a_zone_is_counted_in_three_zones(build: Build) -> None:
     assert charged["GPUS-ALL-REGIONS-per-project"].amount == 2 * 3 * 8
 
 
-def test_boot_disk_is_charged_by_its_type_and_size(build: Build) -> None:
-    text = "{machine_type: a2-highgpu-1g, zone: us-central1-a, boot_disk: {type: pd-ssd, size_gb: 300}, max_nodes: 2}"
-    charged = pool(build, "a100", text)
-
-    assert charged["SSD-TOTAL-GB-per-project-region"].amount == 2 * 300
-
-
 def test_boot_disk_without_a_type_is_balanced_where_the_machine_supports_it(build: Build) -> None:
     charged = pool(build, "a100", "{machine_type: a2-highgpu-1g, zone: us-central1-a}")
 
     assert charged["SSD-TOTAL-GB-per-project-region"].amount == 100
-
-
-def test_system_pool_is_counted_over_all_zones(build: Build) -> None:
-    charged = charges(build(dev=""), "dev", *SYSTEM)
-
-    assert charged["CPUS-per-project-region"].amount == 3 * 4
-    assert charged["SSD-TOTAL-GB-per-project-region"].amount == 3 * 50
-    assert charged["INSTANCES-per-project-region"].amount == 3
 
 
 def test_managed_lustre_is_counted_in_its_zone() -> None:
@@ -395,15 +329,6 @@ config:
     assert {charge.holder.label: charge.amount for charge in lustre_charges} == {"scratch": 36000, "more": 18000}
     assert lustre_charges[0].holder.field == ("lustre", "scratch", "capacity_gib")
     assert is_guess(lustre_charges[0].key, listed=True)  # a warning, whatever the snapshot lists
-
-
-def test_the_pool_of_heads_is_charged_for_its_most(build: Build) -> None:
-    workspace = build(dev="        pathways: {machine_type: n2-standard-64, max_nodes: 3, boot_disk: {size_gb: 50}}\n")
-
-    charged = charges(workspace, "dev", "clusters", "main", "pathways")
-
-    assert charged["N2-CPUS-per-project-region"].amount == 3 * 64
-    assert charged["INSTANCES-per-project-region"].amount == 3
 
 
 def test_filestore_and_one_address_for_each_region_are_counted() -> None:
@@ -579,44 +504,6 @@ def test_every_pool_of_a_persistent_resource_is_counted_at_its_own_most(build: B
 
     assert [(charge.holder.label, charge.amount) for charge in gpus] == [("tuning", 2 * 2), ("tuning-servers", 3 * 1)]
     assert gpus[1].holder.field[-3:] == ("more_pools", "servers", "max_replicas")
-
-
-def test_team_with_its_own_project_is_charged_there(build: Build) -> None:
-    team = (
-        "project: other-train\nvertex: {persistent_resources: {t: {region: us-central1, machine_type: a2-highgpu-1g}}}"
-    )
-    workspace = build(dev="", dev_vision=team)
-
-    assert {charge.key.project for charge in stack_demand(workspace.stacks["dev-vision"], workspace)} == {"other-train"}
-
-
-@pytest.mark.parametrize(
-    ("capacity", "upgrades", "more"),
-    [
-        ("on-demand", "", 0),
-        ("on-demand", ", upgrades: {max_surge: 2}", 2),
-        ("on-demand", ", upgrades: {strategy: blue-green}", 3),
-        ("flex-start", ", upgrades: {max_surge: 2}", 0),
-    ],
-)
-def test_room_for_a_pools_upgrades_is_counted(build: Build, capacity: str, upgrades: str, more: int) -> None:
-    text = f"{{machine_type: a3-highgpu-8g, zone: us-central1-a, max_nodes: 3, capacity: {capacity}{upgrades}}}"
-    workspace = build(dev=f"node_pools:\n  h100: {text}")
-    upgrade_vms = [
-        charge.amount
-        for charge in stack_demand(workspace.stacks["dev"], workspace)
-        if charge.holder.label == f"h100{UPGRADING}" and charge.key.quota_id == "INSTANCES-per-project-region"
-    ]
-
-    assert upgrade_vms == ([more] if more else [])
-
-
-def test_a_slice_over_several_hosts_is_upgraded_without_room(build: Build) -> None:
-    text = "{machine_type: ct5lp-hightpu-4t, zone: us-central1-a, topology: 4x8, upgrades: {max_surge: 1}}"
-    workspace = build(dev=f"node_pools:\n  v5e: {text}")
-
-    labels = {charge.holder.label for charge in stack_demand(workspace.stacks["dev"], workspace)}
-    assert f"v5e{UPGRADING}" not in labels
 
 
 def test_a_system_pool_has_one_vm_more_while_it_is_upgraded(build: Build) -> None:

@@ -140,18 +140,6 @@ def test_googles_collector_may_read_that_secret_and_no_other(scope: Scope, contr
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "collector", "namespace": "gmp-system"}]
 
 
-def test_both_scrapes_fit_into_one_cluster(scope: Scope) -> None:
-    objects = [
-        (resource.type, resource.inputs["metadata"].get("namespace"), resource.inputs["metadata"]["name"])
-        for controller in (KUEUE, JOBSET)
-        for resource in plan(scope, controller).resources
-        if "metadata" in resource.inputs
-    ]
-
-    assert len(objects) == 2 * 6
-    assert len(set(objects)) == len(objects)
-
-
 def test_pods_are_found_by_the_labels_that_the_charts_give_them(scope: Scope) -> None:
     selectors = {
         controller.name: plan(scope, controller).one(SCRAPE).inputs["spec"]["selector"]["matchLabels"]
@@ -237,21 +225,6 @@ def test_an_oci_chart_has_no_repository() -> None:
 
 def test_a_named_chart_is_looked_for_in_its_repository() -> None:
     assert chart_ref(REPO) == ChartRef("hub", "1.2.3", "https://charts.example.com")
-
-
-@pytest.mark.parametrize(
-    ("override", "expected"),
-    [
-        ({"version": "1.2.4"}, ChartRef("hub", "1.2.4", "https://charts.example.com")),
-        ({"repository": "https://mirror.example.com"}, ChartRef("hub", "1.2.3", "https://mirror.example.com")),
-        ({"chart": "our-hub"}, ChartRef("our-hub", "1.2.3", "https://charts.example.com")),
-        ({"chart": "oci://mirror.example.com/hub"}, ChartRef("oci://mirror.example.com/hub", "1.2.3", None)),
-        ({"chart": "./charts/hub", "version": "9.9.9"}, ChartRef("./charts/hub", None, None)),
-        ({"chart": "/srv/charts/hub"}, ChartRef("/srv/charts/hub", None, None)),
-    ],
-)
-def test_a_stack_file_says_otherwise(override: dict[str, str], expected: ChartRef) -> None:
-    assert chart_ref(REPO, ChartOverride.model_validate(override)) == expected
 
 
 def test_a_repository_for_an_oci_chart_holds_it_under_its_own_name() -> None:

@@ -12,7 +12,7 @@ from training_platform.config.data_sets import reaches
 from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
 from training_platform.config.model.storage import FilestoreSpec
 from training_platform.resources import resource_types
-from training_platform.resources.filestore import filestore_address, filestore_resources, instance_name
+from training_platform.resources.filestore import filestore_address, filestore_resources
 from training_platform.resources.network import NetworkParts, network_resources
 from training_platform.resources.plan import Component
 from training_platform.resources.scope import Scope
@@ -83,12 +83,6 @@ def test_the_first_address_of_an_instance_that_exists_is_what_clients_mount() ->
 
 def test_an_instance_without_address_has_an_empty_one() -> None:
     assert filestore_address([outputs.InstanceNetwork(modes=["MODE_IPV4"], network=NETWORK)], "i") == ""
-
-
-def test_a_name_of_63_characters_stays_whole() -> None:
-    assert instance_name("p" * 32, "k" * 30) == "p" * 32 + "-" + "k" * 30
-    assert len(instance_name("p" * 33, "k" * 30)) == 63
-    assert instance_name("p" * 33, "k" * 30) != instance_name("p" * 33, "k" * 29 + "l")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from training_platform.catalog import ACCELERATORS, MACHINE_TYPES
 from training_platform.config.expansion import NETWORK_DRIVER_LABEL
 
 FLAVOR = "kubernetes:kueue.x-k8s.io/v1beta2:ResourceFlavor"
-TPU = "google.com/tpu"
 GPU = "nvidia.com/gpu"
 ARM = "kubernetes.io/arch"
 OURS = ("training-platform/", "cloud.google.com/gke-queued", "cloud.google.com/compute-class")
@@ -42,19 +41,6 @@ def tolerates(tolerations: list[dict[str, Any]], key: str, value: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("family", [name for name, machine in FAMILIES.items() if machine.kind == "tpu"])
-def test_a_flavor_of_tpus_selects_model_and_shape_and_tolerates_what_gke_puts_on_them(family: str) -> None:
-    machine = FAMILIES[family]
-    node, selected, tolerations = planned(machine.name, topology=machine.single_host)
-
-    assert selected["cloud.google.com/gke-tpu-accelerator"] == ACCELERATORS[family].gke_label
-    assert selected["cloud.google.com/gke-tpu-topology"] == machine.single_host
-    assert tolerates(tolerations, TPU, "present")
-    assert not tolerates(tolerations, ARM, "arm64")
-    assert "taints" not in node  # GKE's own is always there
-    assert all(key.startswith(OURS) for key in node["labels"])
-
-
 @pytest.mark.parametrize("family", [name for name, machine in FAMILIES.items() if machine.kind == "gpu"])
 def test_a_flavor_of_gpus_selects_the_model_and_tolerates_the_taint_that_their_pool_writes(family: str) -> None:
     node, selected, tolerations = planned(FAMILIES[family].name)
@@ -64,14 +50,3 @@ def test_a_flavor_of_gpus_selects_the_model_and_tolerates_the_taint_that_their_p
     assert tolerates(tolerations, GPU, "present")
     assert tolerates(tolerations, ARM, "arm64") is (FAMILIES[family].architecture == "arm64")
     assert all(key.startswith(OURS) for key in node["labels"].keys() - {NETWORK_DRIVER_LABEL})
-
-
-@pytest.mark.parametrize(
-    ("capacity", "label"),
-    [("spot", "cloud.google.com/gke-spot"), ("flex-start", "cloud.google.com/gke-flex-start")],
-)
-def test_a_flavor_selects_how_its_vms_are_had_as_gke_labels_it(capacity: str, label: str) -> None:
-    node, selected, _ = planned("a2-highgpu-1g", capacity=capacity)
-
-    assert selected[label] == "true"
-    assert label not in node["labels"]

@@ -15,7 +15,7 @@ from tests.support.stack_files import RANGES
 from training_platform.config.expansion import CpuPool, cpu_pools
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
-from training_platform.resources.cluster import add_cpu_pools, cluster_resources
+from training_platform.resources.cluster import cluster_resources
 from training_platform.resources.gke import (
     cluster_admins,
     dns_endpoint,
@@ -359,17 +359,6 @@ def test_a_fallback_of_the_system_pool_is_a_pool_alike_that_starts_empty(scope: 
     assert second["initialNodeCount"] == 0
 
 
-def test_a_fallback_does_not_wait_for_the_pool_that_it_replaces(scope: Scope) -> None:
-    system = SystemPoolSpec(fallback_machine_types=("n2d-standard-8",))
-    spec = spec_of(system_pool=system, cpu_pools={"data": CpuPoolSpec()})
-    place = PoolPlace(scope=scope, location="us-west4", cluster="prod-gpu", service_account="nodes@example.com")
-    plan = Component("plan", "plan")
-
-    pools = {pool.name: pool for pool in add_cpu_pools(plan, "gpu", spec, place)}
-
-    assert [node.name for node in pools["gpu-system-n2d-standard-8-pool"].after] == ["gpu-data-pool"]
-
-
 def test_the_fallbacks_of_a_system_pool_are_other_machine_types() -> None:
     with pytest.raises(ValueError, match="has e2-standard-4, which is already machine_type"):
         SystemPoolSpec(machine_type="e2-standard-4", fallback_machine_types=("e2-standard-4",))
@@ -383,13 +372,6 @@ def test_a_cpu_pool_has_a_name_of_its_own() -> None:
     for name, owner in owners.items():
         with pytest.raises(ValueError, match=f"has the same name as {owner}"):
             spec_of(node_pools=gpus, cpu_pools={name: CpuPoolSpec()})
-
-
-def test_the_first_size_reaches_gke_and_is_never_compared_again(scope: Scope) -> None:
-    planned_cpu = pool(scope, location="us-west4-a", min_nodes=2)
-
-    assert planned_cpu.inputs["initialNodeCount"] == 2
-    assert planned_cpu.options["ignoreChanges"] == ["initialNodeCount"]
 
 
 def test_pods_of_every_kind_find_room_beside_one_another_on_private_nodes(planned_cpu: StackResource) -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.support.plans import PlannedStack, composed
 from tests.support.stack_files import RANGES
-from training_platform.catalog import CHARTS, IMAGES
+from training_platform.catalog import IMAGES
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import ChartOverride
 from training_platform.config.model.workloads import Notebooks
 from training_platform.resources.data_sets import NotebookData
 from training_platform.resources.gke import gke_cluster
-from training_platform.resources.jupyterhub import HubImage, hub_gateway, hub_values, jupyterhub, split_image
+from training_platform.resources.jupyterhub import hub_gateway, hub_values, jupyterhub, split_image
 from training_platform.resources.scope import Scope
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -66,14 +66,6 @@ def test_an_account_reads_the_buckets_that_notebooks_of_everybody_mount(
 @pytest.fixture
 def values(cluster: Build, notebooks: Section) -> Any:
     return hub_values("main", cluster(), notebooks(), "homes")
-
-
-def test_the_chart_is_the_catalogues(scope: Scope, cluster: Build, notebooks: Section) -> None:
-    release = plan(scope, cluster(), notebooks()).one(RELEASE, "main-notebooks-release")
-
-    assert (release.inputs["chart"], release.inputs["version"]) == ("jupyterhub", CHARTS["jupyterhub"].version)
-    assert release.inputs["repositoryOpts"] == {"repo": CHARTS["jupyterhub"].repository}
-    assert release.inputs["name"] == "jupyterhub"
 
 
 def test_its_namespace_is_ours_labelled_and_there_before_it(scope: Scope, cluster: Build, notebooks: Section) -> None:
@@ -225,31 +217,10 @@ def test_a_gateway_without_a_host_is_refused() -> None:
         ClusterSpec.model_validate_json(json.dumps({**PLACE, "notebooks": {**HUB, "gateway": GATEWAY}}))
 
 
-def test_without_a_gateway_the_hub_stays_inside(notebooks: Section) -> None:
-    cluster = ClusterSpec.model_validate(PLACE)
-
-    assert hub_values("main", cluster, notebooks(), "homes")["proxy"]["service"]["type"] == "ClusterIP"
-
-
 def test_the_port_of_the_health_check_is_said_as_its_definition_wants(plan_gateway: PlannedStack) -> None:
     check = of_kind(plan_gateway, "HealthCheckPolicy")["spec"]["default"]["config"]
 
     assert check["httpHealthCheck"] == {"requestPath": "/hub/health", "portSpecification": "USE_SERVING_PORT"}
-
-
-@pytest.mark.parametrize(
-    ("image", "expected"),
-    [
-        ("quay.io/jupyter/minimal:2026-01-05", ("quay.io/jupyter/minimal", "2026-01-05")),
-        ("localhost:5000/notebook:1.2", ("localhost:5000/notebook", "1.2")),
-        ("localhost:5000/notebook", ("localhost:5000/notebook", "")),
-        ("notebook", ("notebook", "")),
-        ("r.example.com/notebook@sha256:0123abcd", ("r.example.com/notebook@sha256", "0123abcd")),
-        ("r.example.com:443/notebook:1.2@sha256:0123abcd", ("r.example.com:443/notebook:1.2@sha256", "0123abcd")),
-    ],
-)
-def test_an_image_is_split_where_the_chart_joins_it(image: str, expected: tuple[str, str]) -> None:
-    assert split_image(image) == HubImage(*expected)
 
 
 @given(st.text(alphabet="ab:/@.", min_size=1))

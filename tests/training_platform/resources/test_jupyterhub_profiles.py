@@ -36,13 +36,6 @@ def test_each_single_host_pool_has_a_profile_and_no_other_has(cluster: Build, no
     assert list(by_slug(hub_profiles)) == ["cpu", "pool-host", "pool-gpus"]
 
 
-def test_a_pool_that_is_not_named_has_no_profile(cluster: Build, notebooks: Section) -> None:
-    pools = cluster(host=HOST, gpus=GPUS)
-
-    assert list(by_slug(profiles("main", pools, notebooks(pools=("gpus",))))) == ["cpu", "pool-gpus"]
-    assert list(by_slug(profiles("main", pools, notebooks(pools=())))) == ["cpu"]
-
-
 def test_a_pool_that_is_not_there_is_refused_with_the_nearest() -> None:
     hub = {"filestore": "homes", "host": "n.example.com", "oauth_client_id": "id", "allowed_domain": "example.com"}
     place = {"location": "us-central1-a", "subnet": RANGES, "node_pools": {"gpus": GPUS}}
@@ -51,12 +44,6 @@ def test_a_pool_that_is_not_there_is_refused_with_the_nearest() -> None:
 
     (error,) = refused.value.errors()
     assert (error["ctx"]["at"], error["ctx"]["nearest"]) == (("notebooks", "pools", 0), "gpus")
-
-
-def test_a_pool_called_cpu_has_a_profile_of_its_own(cluster: Build, notebooks: Section) -> None:
-    hub_profiles = profiles("main", cluster(cpu=GPUS), notebooks())
-
-    assert len(by_slug(hub_profiles)) == 2
 
 
 def test_who_does_not_choose_takes_no_accelerator(cluster: Build, notebooks: Section) -> None:
@@ -93,12 +80,6 @@ def test_a_gpu_notebook_takes_one_gpu_unless_all_are_asked_for(cluster: Build, n
     assert [name for name, choice in choices.items() if choice["default"]] == ["gpus-1"]
     # Dictionaries of a choice are merged into the profile's, so the profile itself asks for none.
     assert "extra_resource_limits" not in profile["kubespawner_override"]
-
-
-def test_a_vm_with_one_gpu_leaves_no_choice(cluster: Build, notebooks: Section) -> None:
-    profile = only(cluster(gpus={"machine_type": "a2-highgpu-1g"}), notebooks())
-
-    assert list(profile["profile_options"]["gpus"]["choices"]) == ["gpus-1"]
 
 
 ARM: dict[str, object] = {"machine_type": "a4x-highgpu-4g", "capacity": "reservation", "reservation": "nvl"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import yaml
@@ -34,32 +33,12 @@ def plan(scope: Scope, cluster: ClusterSpec, chart: ChartOverride | None = None)
     return composed(lambda into: kueue(into, scope, "main", cluster, chart), "main-kueue")
 
 
-def configuration_of(release: Any) -> Any:
-    return yaml.safe_load(release["values"]["managerConfig"]["controllerManagerConfigYaml"])
-
-
-def test_the_chart_is_the_catalogues_and_objects_are_named_after_kueue(scope: Scope, cluster: Build) -> None:
-    release = plan(scope, cluster()).one(RELEASE, "main-kueue-release")
-
-    assert release.inputs["chart"] == CHARTS["kueue"].chart
-    assert release.inputs["version"] == CHARTS["kueue"].version
-    assert "repositoryOpts" not in release.inputs
-    assert (release.inputs["name"], release.inputs["namespace"]) == ("kueue", "kueue-system")
-    assert release.inputs["createNamespace"] is True
-
-
 def test_it_is_deployed_once_its_pods_are_ready_and_a_failed_upgrade_goes_back(scope: Scope, cluster: Build) -> None:
     release = plan(scope, cluster()).one(RELEASE)
 
     assert release.inputs["atomic"] is True
     assert release.inputs["skipAwait"] is False
     assert release.inputs["timeout"] == 10 * 60
-
-
-def test_a_chart_has_the_time_that_the_stack_file_gives_it(scope: Scope, cluster: Build) -> None:
-    release = plan(scope, cluster(), ChartOverride(ready_minutes=30)).one(RELEASE)
-
-    assert release.inputs["timeout"] == 30 * 60
 
 
 @pytest.mark.parametrize("protected", [True, False])
@@ -77,22 +56,6 @@ def test_a_digest_pins_the_chart_beside_its_version(scope: Scope, cluster: Build
 
     assert release.inputs["chart"] == f"{CHARTS['kueue'].chart}@{digest}"
     assert release.inputs["version"] == CHARTS["kueue"].version
-
-
-def test_a_mirror_takes_the_charts_place(scope: Scope, cluster: Build) -> None:
-    mirror = ChartOverride(chart="oci://mirror.example.com/kueue", version="0.19.1")
-    release = plan(scope, cluster(), mirror).one(RELEASE)
-
-    assert release.inputs["chart"] == "oci://mirror.example.com/kueue"
-    assert release.inputs["version"] == "0.19.1"
-
-
-def test_the_time_out_follows_the_clusters_pools(scope: Scope, cluster: Build) -> None:
-    gpus = {"machine_type": "a3-highgpu-8g", "max_nodes": 2}
-    slow = cluster(gpus=gpus, flex={**gpus, "capacity": "flex-start", "max_run_hours": 24})
-
-    assert configuration_of(plan(scope, cluster(gpus=gpus)).one(RELEASE).inputs)["waitForPodsReady"]["timeout"] == "60m"
-    assert configuration_of(plan(scope, slow).one(RELEASE).inputs)["waitForPodsReady"]["timeout"] == "1440m"
 
 
 def test_a_node_may_be_drained_while_a_replica_answers_the_webhooks(cluster: Build) -> None:

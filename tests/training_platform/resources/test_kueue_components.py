@@ -64,14 +64,6 @@ def refusals(plan: PlannedStack, crds: Crds) -> list[str]:
     ]
 
 
-def test_each_flavor_of_the_cluster_has_an_object_of_its_own_name(scope: Scope, cluster: Build, crds: Crds) -> None:
-    spec = cluster(a=GPUS, b={**GPUS, "capacity": "spot"}, c={**GPUS, "capacity": "spot"})
-    plan = cluster_objects(scope, "main", spec, {})
-
-    assert set(named(plan, "ResourceFlavor")) == {"h100", "h100-spot"}
-    assert refusals(plan, crds) == []
-
-
 def test_priorities_have_their_value_beside_their_metadata(scope: Scope, cluster: Build, crds: Crds) -> None:
     plan = cluster_objects(scope, "main", cluster(), {"low": 100, "urgent": 2000})
     classes = named(plan, "WorkloadPriorityClass")
@@ -91,13 +83,6 @@ def test_all_queues_of_a_namespace_lead_to_the_teams_cluster_queue(scope: Scope,
         assert queue.inputs["metadata"]["namespace"] == "vision"
         assert queue.inputs["spec"] == {"clusterQueue": "vision"}
     assert refusals(plan, crds) == []
-
-
-def test_local_queues_go_before_the_cluster_queue_that_waits_for_them(scope: Scope, cluster: Build) -> None:
-    plan = team_queues(scope, cluster(a=GPUS), {"h100": Share(nominal_quota=16)})
-
-    for queue in plan.of(f"{KUEUE}:LocalQueue"):
-        assert (f"{KUEUE}:ClusterQueue", "share-main-cluster-queue") in queue.options["dependsOn"]
 
 
 def test_every_object_says_whose_it_is(scope: Scope, cluster: Build) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.team_queues import cluster_queue, team_of
-from training_platform.config.expansion import FLAVOR_LABEL, Flavor, flavors
+from training_platform.config.expansion import Flavor, flavors
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import BLOCK_LEVELS, SLICE_LEVELS
 from training_platform.config.model.queues import ROOT_COHORT, CohortSpec, Fallback, Share
@@ -59,41 +59,8 @@ def test_every_flavor_is_one_that_the_crd_takes(fleet: dict[str, Flavor], crds: 
     ] == []
 
 
-def test_a_flavor_stands_for_the_nodes_of_its_pools(fleet: dict[str, Flavor]) -> None:
-    assert resource_flavor(fleet["tpu-v5e-4x8-spot"])["nodeLabels"] == {
-        FLAVOR_LABEL: "tpu-v5e-4x8-spot",
-        "cloud.google.com/gke-spot": "true",
-        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
-        "cloud.google.com/gke-tpu-topology": "4x8",
-    }
-
-
-def test_a_queue_counts_each_accelerator_in_a_group_of_its_own(fleet: dict[str, Flavor], crds: Crds) -> None:
-    spec = cluster_queue("vision", {"h100": share(), "tpu-v5e-4x8": share(), "tpu-v5e-2x4": share()}, fleet)
-
-    assert {
-        group["coveredResources"][0]: {flavor["name"] for flavor in group["flavors"]} for group in groups(spec)
-    } == {
-        "nvidia.com/gpu": {"h100"},
-        "google.com/tpu": {"tpu-v5e-4x8", "tpu-v5e-2x4"},
-    }
-    assert refusals(crds, "ClusterQueue", spec) == []
-
-
 def groups(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [group for group in spec["resourceGroups"] if group["flavors"]]
-
-
-def test_what_is_paid_for_is_tried_first_whatever_the_order_of_the_shares(fleet: dict[str, Flavor]) -> None:
-    team_shares = {"tpu-v5e-4x8-spot": share(), "h100": share(), "tpu-v5e-4x8": share(), "h100-reservation": share()}
-    spec = cluster_queue("vision", team_shares, fleet)
-
-    assert {
-        group["coveredResources"][0]: [flavor["name"] for flavor in group["flavors"]] for group in groups(spec)
-    } == {
-        "nvidia.com/gpu": ["h100-reservation", "h100"],
-        "google.com/tpu": ["tpu-v5e-4x8", "tpu-v5e-4x8-spot"],
-    }
 
 
 def test_limits_are_written_only_where_they_are_given(fleet: dict[str, Flavor]) -> None:
@@ -113,25 +80,6 @@ def test_only_the_teams_own_namespace_reaches_its_queue(fleet: dict[str, Flavor]
     assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "vision"}}
 
 
-def test_teams_borrow_within_one_cohort_and_take_back_what_they_lent(fleet: dict[str, Flavor]) -> None:
-    vision, nlp = (cluster_queue(team, {"h100": share()}, fleet) for team in ("vision", "nlp"))
-
-    assert vision["cohortName"] == nlp["cohortName"]
-    assert vision["preemption"] == {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
-
-
-def test_a_queue_of_no_flavor_is_still_a_queue(fleet: dict[str, Flavor], crds: Crds) -> None:
-    spec = cluster_queue("vision", {}, fleet)
-
-    assert spec["resourceGroups"] == []
-    assert refusals(crds, "ClusterQueue", spec) == []
-
-
-def test_a_share_of_an_unknown_flavor_is_not_dropped_in_silence(fleet: dict[str, Flavor]) -> None:
-    with pytest.raises(KeyError, match="h200"):
-        cluster_queue("vision", {"h200": share(), "h100": share()}, fleet)
-
-
 def test_jobs_name_the_teams_queue_or_none() -> None:
     assert local_queue_names("vision") == ("vision", "default")
     assert local_queue_names("default") == ("default",)
@@ -140,29 +88,6 @@ def test_jobs_name_the_teams_queue_or_none() -> None:
 def test_a_local_queue_is_one_that_the_crd_takes(crds: Crds) -> None:
     assert local_queue("vision") == {"clusterQueue": "vision"}
     assert refusals(crds, "LocalQueue", local_queue("vision")) == []
-
-
-def test_a_team_says_where_it_borrows_whom_it_stops_and_whether_its_queue_is_held(
-    fleet: dict[str, Flavor], crds: Crds
-) -> None:
-    policy = {"within_queue": "LowerOrNewerEqualPriority", "reclaim": "LowerPriority"}
-    fields: dict[str, Any] = {"cohort": "research", "weight": 2, "preemption": policy, "hold": {"main": "HoldAndDrain"}}
-    spec = cluster_queue("vision", {"h100": share()}, fleet, **fields)
-
-    assert spec["cohortName"] == "research"
-    assert spec["fairSharing"] == {"weight": "2"}
-    assert spec["stopPolicy"] == "HoldAndDrain"
-    assert spec["preemption"] == {
-        "withinClusterQueue": "LowerOrNewerEqualPriority",
-        "reclaimWithinCohort": "LowerPriority",
-    }
-    assert refusals(crds, "ClusterQueue", spec) == []
-
-
-def test_a_queue_is_held_in_the_clusters_that_are_named_alone(fleet: dict[str, Flavor]) -> None:
-    spec = cluster_queue("vision", {"h100": share()}, fleet, hold={"other": "Hold"})
-
-    assert spec["stopPolicy"] == "None"
 
 
 def test_a_team_that_borrows_in_the_place_of_lower_priorities_says_so(fleet: dict[str, Flavor], crds: Crds) -> None:
@@ -218,34 +143,6 @@ def test_a_flavor_whose_nodes_have_places_carries_its_topology(
 
 
 MEGA: dict[str, object] = {"machine_type": "a3-megagpu-8g"}
-STATIC = {**MEGA, "min_nodes": 4, "max_nodes": 4}
-GROWING = {**MEGA, "min_nodes": 3, "max_nodes": 4}
-QUEUED_MEGA = {**MEGA, "capacity": "queued-provisioning", "max_nodes": 4}
-
-
-@pytest.mark.parametrize(
-    ("pools", "topology"),
-    [
-        ((STATIC,), "blocks"),
-        ((QUEUED_MEGA,), None),
-        (({**QUEUED_MEGA, "topology_aware": True},), "blocks"),
-        ((GROWING,), None),
-        ((STATIC, STATIC), "blocks"),
-        ((STATIC, GROWING), None),
-        (({**STATIC, "topology_aware": False},), None),
-        ((STATIC, {**STATIC, "topology_aware": False}), None),
-        (({**GROWING, "topology_aware": True},), "blocks"),
-        (({**MEGA, "min_nodes": 1, "max_nodes": 1},), None),
-        (({"machine_type": "a2-highgpu-8g", "min_nodes": 4, "max_nodes": 4},), None),
-        (({"machine_type": "ct5lp-hightpu-4t", "topology": "4x8", "slices": 2, "min_slices": 2},), None),
-    ],
-)
-def test_kueue_places_jobs_on_gpus_of_which_it_sees_all(
-    cluster: Build, pools: tuple[dict[str, object], ...], topology: str | None
-) -> None:
-    (flavor,) = flavors("main", cluster(**{f"pool-{number}": pool for number, pool in enumerate(pools)})).values()
-
-    assert resource_flavor(flavor).get("topologyName") == topology
 
 
 @pytest.mark.parametrize(
@@ -323,17 +220,6 @@ def test_the_longest_run_of_a_flavor_is_one_that_every_pool_allows(
     assert longest_run_hours(unlimited[QUEUED]) is None
 
 
-def test_pods_tolerate_what_keeps_others_off_queued_nodes(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
-    spec = resource_flavor(fleet_queued[QUEUED])
-
-    assert {toleration["key"]: toleration["value"] for toleration in spec["tolerations"]} == {
-        "nvidia.com/gpu": "present",
-        "cloud.google.com/gke-queued": "true",
-    }
-    assert spec["nodeLabels"]["cloud.google.com/gke-queued"] == "true"
-    assert refusals(crds, "ResourceFlavor", spec) == []
-
-
 def test_flavors_are_tried_by_their_capacity_unless_the_team_says_otherwise(fleet_queued: dict[str, Flavor]) -> None:
     team_shares = shares("h100-spot", QUEUED, "h100-reservation")
     fallback = Fallback(order={"main": ("h100-spot", "h100-reservation")})
@@ -342,11 +228,3 @@ def test_flavors_are_tried_by_their_capacity_unless_the_team_says_otherwise(flee
     assert order(cluster_queue("vision", team_shares, fleet_queued)) == ["h100-reservation", QUEUED, "h100-spot"]
     assert order(kueue.cluster_queue(vision, "main", fleet_queued)) == ["h100-spot", "h100-reservation", QUEUED]
     assert order(kueue.cluster_queue(vision, "other", fleet_queued))[0] == "h100-reservation"
-
-
-def test_when_the_next_flavor_is_tried_is_the_teams(fleet_queued: dict[str, Flavor], crds: Crds) -> None:
-    fallback = Fallback(when_can_borrow="TryNextFlavor", when_can_preempt="MayStopSearch")
-    spec = cluster_queue("vision", shares("h100-reservation"), fleet_queued, fallback=fallback)
-
-    assert spec["flavorFungibility"] == {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "MayStopSearch"}
-    assert refusals(crds, "ClusterQueue", spec) == []

@@ -56,14 +56,6 @@ def test_the_network_has_only_the_subnets_that_clusters_bring(scope: Scope) -> N
     assert vpc.options.get("protect", False) is scope.deletion_protection
 
 
-def test_a_region_has_one_way_out_however_many_clusters_it_has(scope: Scope) -> None:
-    plan = network(scope, "us-west4", "us-central1", "us-west4")
-
-    assert [router.name for router in plan.of(ROUTER)] == ["network-us-central1-router", "network-us-west4-router"]
-    assert [nat.name for nat in plan.of(NAT)] == ["network-us-central1-nat", "network-us-west4-nat"]
-    assert [nat.inputs["region"] for nat in plan.of(NAT)] == ["us-central1", "us-west4"]
-
-
 def test_all_addresses_of_a_region_leave_by_its_gateway(scope: Scope) -> None:
     plan = network(scope, "us-west4")
     router = plan.one(ROUTER)
@@ -129,19 +121,6 @@ def test_the_vpc_alone_sees_a_zone_for_each_domain_of_googles(scope: Scope) -> N
         assert zone.inputs["visibility"] == "private"
         assert zone.inputs["labels"] == scope.labels
         assert VPC_APIS in zone.options["dependsOn"]
-
-
-def test_every_name_below_a_domain_leads_to_the_entrance(scope: Scope) -> None:
-    addresses = [f"199.36.153.{number}" for number in (8, 9, 10, 11)]
-
-    assert records(network_apis(scope, "private")) == {
-        "private.googleapis.com.": ("A", addresses),
-        "*.googleapis.com.": ("CNAME", ["private.googleapis.com."]),
-        "pkg.dev.": ("A", addresses),
-        "*.pkg.dev.": ("CNAME", ["pkg.dev."]),
-        "gcr.io.": ("A", addresses),
-        "*.gcr.io.": ("CNAME", ["gcr.io."]),
-    }
 
 
 def test_a_restricted_entrance_has_its_own_name_and_addresses(scope: Scope) -> None:
@@ -241,11 +220,3 @@ def test_a_persistent_resource_names_the_one_of_its_region() -> None:
 
     project = ENVIRONMENT["project"]
     assert interface == {"networkAttachment": f"projects/{project}/regions/us-central1/networkAttachments/{NAME}"}
-
-
-def test_an_attachment_is_created_only_where_the_file_has_one() -> None:
-    plan = planned(ENVIRONMENT, TEAM, "env")
-    without = planned({**ENVIRONMENT, "network_attachments": {}}, TEAM, "env")
-
-    assert plan.of(NETWORK_ATTACHMENT)
-    assert not without.of(NETWORK_ATTACHMENT)

@@ -25,7 +25,6 @@ RESERVED = {"capacity": "reservation", "reservation": "any"}
 H200 = {"machine_type": "a3-ultragpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
 B200 = {"machine_type": "a4-highgpu-8g", "zone": "us-central1-b", "capacity": "spot", "max_nodes": 4}
 GB200 = {"machine_type": "a4x-highgpu-4g", "zone": "us-central1-a", **RESERVED, "max_nodes": 4}
-GB300 = {"machine_type": "a4x-maxgpu-4g-metal", "zone": "us-central1-b", **RESERVED}
 MEGA = {"machine_type": "a3-megagpu-8g", "zone": "us-central1-b", "max_nodes": 4}
 V6E = {"machine_type": "ct6e-standard-4t", "zone": "us-central1-b", "topology": "4x4", "slices": 2}
 
@@ -58,27 +57,6 @@ def lab(networks: str | None, **pools: dict[str, Any]) -> Workspace:
 def plan(stack: str, networks: str | None, **pools: dict[str, Any]) -> PlannedStack:
     workspace = lab(networks, **pools)
     return planned_stack(workspace.stacks[stack], workspace)
-
-
-@pytest.mark.parametrize(
-    ("pool", "by_default", "asked_for"),
-    [
-        (H200, ("mrdma.google.com", 8), ("mrdma.google.com", 8)),
-        (GB200, ("mrdma.google.com", 4), ("mrdma.google.com", 4)),
-        (GB300, ("mrdma.google.com", 8), ("mrdma.google.com", 8)),
-        (B200, None, ("mrdma.google.com", 8)),
-        (MEGA, None, ("netdev.google.com", 8)),
-        (V6E, None, ("netdev.google.com", 2)),
-        ({**H200, "gpu_direct": False}, None, None),
-        ({"machine_type": "a2-highgpu-8g"}, None, None),
-    ],
-)
-def test_gke_creates_the_networks_of_machines_whose_blueprints_were_deployed_so_and_of_others_by_the_word(
-    pool: dict[str, Any], by_default: tuple[str, int] | None, asked_for: tuple[str, int] | None
-) -> None:
-    assert devices(None, pool=pool) == {"pool": by_default}
-    assert devices("dranet", pool=pool) == {"pool": asked_for}
-    assert devices("multi-network", pool=pool) == {"pool": None}
 
 
 def test_the_word_decides_for_pools_with_both_networks_by_default() -> None:

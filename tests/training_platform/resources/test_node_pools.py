@@ -76,13 +76,6 @@ def planned(pool_plan: Callable[..., PlannedStack]) -> Callable[..., StackResour
     return lambda kind, **changes: pool_plan(kind, **changes).of(NODE_POOL)[0]
 
 
-def test_each_slice_over_several_vms_is_a_pool_of_its_own(pool_plan: Callable[..., PlannedStack]) -> None:
-    plan = pool_plan("v4 slices")
-
-    assert [pool.name for pool in plan.of(NODE_POOL)] == ["west-train-0-pool", "west-train-1-pool"]
-    assert [pool.inputs["name"] for pool in plan.of(NODE_POOL)] == ["train-0", "train-1"]
-
-
 @pytest.mark.parametrize("kind", ["v5e hosts", "H100 reserved", "A100"])
 def test_vms_that_stand_alone_share_a_pool(kind: str, pool_plan: Callable[..., PlannedStack]) -> None:
     (pool,) = pool_plan(kind).of(NODE_POOL)
@@ -140,13 +133,6 @@ def test_a_pool_scales_by_the_pair_per_zone(
     assert "nodeCount" not in inputs
 
 
-def test_a_slice_that_may_go_is_whole_or_not_there(pool_plan: Callable[..., PlannedStack]) -> None:
-    second = pool_plan("v4 slices").one(NODE_POOL, "west-train-1-pool")
-
-    assert second.inputs["autoscaling"] == {"minNodeCount": 0, "maxNodeCount": 16 // 4, "locationPolicy": "ANY"}
-    assert second.inputs["initialNodeCount"] == 0
-
-
 @pytest.mark.parametrize(
     ("kind", "ignored"),
     [
@@ -168,11 +154,6 @@ def test_a_vm_takes_the_block_of_addresses_that_its_pods_need(
     kind: str, pods: int, planned: Callable[..., StackResource]
 ) -> None:
     assert planned(kind).inputs["maxPodsPerNode"] == pods
-
-
-@pytest.mark.parametrize("kind", ["v5e hosts", "H100 flex-start", "H100 reserved", "A100"])
-def test_vms_that_stand_alone_have_no_placement(kind: str, planned: Callable[..., StackResource]) -> None:
-    assert "placementPolicy" not in planned(kind).inputs
 
 
 def test_hosts_of_a_slice_are_joined_in_its_topology_from_one_chip_more_than_a_host_has(
@@ -228,17 +209,6 @@ def test_flex_start_is_as_gke_takes_it(planned: Callable[..., StackResource]) ->
 
 def test_flex_start_without_a_limit_leaves_gkes(planned: Callable[..., StackResource]) -> None:
     assert "maxRunDuration" not in planned("H100 flex-start", max_run_hours=None).inputs["nodeConfig"]
-
-
-def test_a_reserved_pool_takes_the_reservation_that_is_named(planned: Callable[..., StackResource]) -> None:
-    node = planned("H100 reserved").inputs["nodeConfig"]
-
-    assert node["reservationAffinity"] == {
-        "consumeReservationType": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": ["h100-training"],
-    }
-    assert node.keys().isdisjoint({"spot", "flexStart"})
 
 
 @pytest.mark.parametrize("kind", ["v4 slices", "A100"])
@@ -306,20 +276,6 @@ def test_every_vm_is_private_streams_images_and_hides_its_account(
     assert node["resourceLabels"] == {"environment": "prod", "managed-by": "training-platform"}
 
 
-def test_nodes_carry_their_flavor_and_the_files_labels_and_none_that_gke_sets(
-    planned: Callable[..., StackResource],
-) -> None:
-    labels = planned("H100 flex-start", labels={"example.com/use": "eval"}).inputs["nodeConfig"]["labels"]
-
-    assert labels == {"training-platform/flavor": "h100-flex-start", "example.com/use": "eval"}
-
-
-def test_a_label_of_the_file_does_not_change_the_flavor(planned: Callable[..., StackResource]) -> None:
-    labels = planned("A100", labels={"training-platform/flavor": "mine"}).inputs["nodeConfig"]["labels"]
-
-    assert labels == {"training-platform/flavor": "a100-40"}
-
-
 # Values that Google Cloud refuses, for rules to find in the plan
 
 
@@ -372,14 +328,6 @@ def test_queued_vms_are_flex_start_vms_that_come_by_request(planned: Planner) ->
 )
 def test_each_kind_of_reservation_reaches_gke(planned: Planner, reservation: Any, affinity: dict[str, Any]) -> None:
     assert planned("H100 reserved", reservation=reservation).inputs["nodeConfig"]["reservationAffinity"] == affinity
-
-
-def test_the_days_of_a_future_reservation_are_on_its_nodes(planned: Planner) -> None:
-    future = {"name": "h100", "starts": "2026-12-01", "ends": "2027-02-28"}
-    labels = planned("H100 reserved", reservation=future).inputs["nodeConfig"]["labels"]
-
-    assert labels["training-platform/reserved-from"] == "2026-12-01"
-    assert labels["training-platform/reserved-until"] == "2027-02-28"
 
 
 def test_nodes_of_a_class_are_kept_for_its_jobs() -> None:
@@ -514,15 +462,6 @@ def test_a_pool_is_created_with_all_of_its_first_vms_unless_the_file_says_with_h
     changes = {} if minimum is None else {"min_provision_nodes": minimum}
 
     assert planned("H100 reserved", **changes).inputs.get("bestEffortProvisioning") == provisioning
-
-
-@pytest.mark.parametrize(("minimum", "allowed"), [(4, True), (5, False)])
-def test_a_pool_is_created_with_no_more_vms_than_it_has_at_first(planned: Planner, minimum: int, allowed: bool) -> None:
-    if allowed:
-        planned("H100 reserved", min_provision_nodes=minimum)
-    else:
-        with pytest.raises(ValueError, match=r"is 5, which is more than min_nodes \(4\)"):
-            planned("H100 reserved", min_provision_nodes=minimum)
 
 
 def test_slices_are_created_whole(planned: Planner) -> None:

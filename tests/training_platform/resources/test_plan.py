@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from training_platform.resources.plan import (
     Component,
-    Computed,
     Options,
     Plan,
     PlanError,
@@ -17,7 +15,6 @@ from training_platform.resources.plan import (
     compute,
     in_order,
     once,
-    preview,
     text,
 )
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
@@ -40,25 +37,6 @@ def planned(plan: Plan, name: str) -> StackResource:
     return only
 
 
-@pytest.mark.parametrize("value", [False, 0, "", [], {}, "text", {"a": 0}])
-def test_an_output_is_known_if_it_is_an_input(value: Any) -> None:
-    assert network(mtu=value).output("mtu").preview == value
-
-
-@pytest.mark.parametrize("path", [("id",), ("mtu",), ("config", "other"), ("name", "inner")])
-def test_any_other_output_is_unknown(path: tuple[str, ...]) -> None:
-    assert network(name="net", mtu=None, config={"some": 1}).output(*path).preview is UNKNOWN
-
-
-def test_an_output_of_an_input_that_is_another_resources_is_followed() -> None:
-    first = network("first", name="a")
-    second = network("second", config={"name": first.output("name"), "id": first.output("id")})
-
-    assert preview({"both": [second.output("config", "name"), second.output("config", "id")]}) == {
-        "both": ["a", UNKNOWN]
-    }
-
-
 @pytest.mark.parametrize(("kubeconfig", "name_in_preview"), [("{}", "space"), (network().output("id"), UNKNOWN)])
 def test_nothing_is_known_of_objects_whose_cluster_is_not_deployed(kubeconfig: Any, name_in_preview: Any) -> None:
     provider = Resource(type=KUBERNETES_PROVIDER, name="cluster", inputs={"settings": [{"kubeconfig": kubeconfig}]})
@@ -68,29 +46,10 @@ def test_nothing_is_known_of_objects_whose_cluster_is_not_deployed(kubeconfig: A
     assert part.add(namespace()).output("metadata", "name").preview == name_in_preview
 
 
-def test_a_resource_of_google_cloud_is_known_below_a_provider_of_a_cluster() -> None:
-    provider = Resource(type=KUBERNETES_PROVIDER, name="cluster", inputs={"kubeconfig": network().output("id")})
-    part = Plan("dev").component("test:index:Part", "part", provider=provider)
-
-    assert part.add(network(name="net")).output("name").preview == "net"
-
-
 def test_a_function_of_known_values_is_called_at_once() -> None:
     assert compute(str.upper, "a") == "A"
     assert once("a", "b") == "a"
     assert text("{}-{}", "a", 0) == "a-0"
-
-
-def test_a_function_of_references_is_computed_once_all_are_known() -> None:
-    known_name = network(name="net").output("name")
-    unknown = network().output("id")
-
-    assert isinstance(text("{}", known_name), Computed)
-    assert preview([text("x-{}", known_name), text("{}{}", known_name, unknown), once(known_name, unknown)]) == [
-        "x-net",
-        UNKNOWN,
-        UNKNOWN,
-    ]
 
 
 def test_references_are_dependencies_wherever_they_are() -> None:
@@ -161,14 +120,6 @@ def test_only_some_types_can_be_planned() -> None:
     assert [resource.name for resource in plan.planned({NAMESPACE})] == ["space"]
 
 
-def test_outputs_are_as_a_preview_knows_them() -> None:
-    plan = Plan("dev")
-    net = plan.add(network(name="a"))
-    plan.outputs = {"network": {"name": net.output("name"), "id": net.output("id")}}
-
-    assert plan.preview_outputs() == {"network": {"name": "a", "id": UNKNOWN}}
-
-
 def test_everything_is_ordered_after_its_parent_provider_and_what_it_waits_for() -> None:
     plan = Plan("dev")
     last = Resource(type=NETWORK, name="last", inputs={})
@@ -232,14 +183,3 @@ def test_what_nobody_added_to_the_plan_is_named_with_who_needs_it() -> None:
     )
     with pytest.raises(PlanError, match=sentence):
         plan.check()
-
-
-def test_a_chain_may_be_longer_than_pythons_stack() -> None:
-    plan = Plan("dev")
-    chain = [network(f"network-{number}") for number in range(5_000)]
-    for resource, before in pairwise(chain):
-        resource.after.append(before)
-    for resource in chain:
-        plan.add(resource)
-
-    assert in_order(plan) == chain[::-1]

@@ -76,50 +76,6 @@ def test_an_api_is_enabled_in_the_stacks_project_and_kept_on_destroy(scope: Scop
     }
 
 
-def test_an_api_that_is_asked_for_twice_is_enabled_once(scope: Scope) -> None:
-    def enable_again(plan: Plan) -> None:
-        apis = ProjectApis(Plan("other"), scope, ["compute.googleapis.com"], ())
-        apis.enable("compute.googleapis.com")
-        assert list(apis.services) == ["compute.googleapis.com"]
-
-    plan = planned(scope, "compute.googleapis.com", "compute.googleapis.com", add=enable_again)
-
-    assert [service.name for service in plan.of(SERVICE)] == ["apis-compute"]
-
-
-@pytest.mark.parametrize(
-    ("resource_type", "waits"),
-    [
-        (NETWORK, {(SERVICE, "apis-compute")}),
-        (CLUSTER, {(SERVICE, "apis-container"), (MEMBER, "agents-container.serviceAgent")}),
-        ("gcp:serviceaccount/account:Account", {(SERVICE, "apis-iam")}),
-        (SERVICE, set()),
-    ],
-)
-def test_a_resource_waits_for_its_api_and_the_role_of_its_agent(
-    scope: Scope, resource_type: str, waits: set[tuple[str, str]]
-) -> None:
-    plan = planned(scope, add=lambda plan: plan.component("test:index:Part", "part").add(resource(resource_type)))
-
-    assert set(plan.one(resource_type, "it").options.get("dependsOn", ())) == waits
-    assert plan.one("test:index:Part").options == {}
-
-
-def test_a_resource_keeps_what_it_waits_for_and_its_other_options(scope: Scope) -> None:
-    plan = planned(
-        scope, add=lambda plan: plan.add(resource(NETWORK, protect=True), [plan.add(resource(CLUSTER, "c"))])
-    )
-
-    waits = [(CLUSTER, "c"), (SERVICE, "apis-compute")]
-    assert plan.one(NETWORK).options == {"protect": True, "dependsOn": waits}
-
-
-def test_the_apis_themselves_wait_for_nothing(scope: Scope) -> None:
-    services = planned(scope, *ENVIRONMENT_APIS, *TEAM_APIS).of(SERVICE)
-
-    assert [service.options for service in services] == [{}] * len({*ENVIRONMENT_APIS, *TEAM_APIS})
-
-
 def test_every_resource_whose_api_the_stack_does_not_enable_is_named(scope: Scope) -> None:
     def add(plan: Plan) -> None:
         plan.add(resource("gcp:filestore/instance:Instance", "homes"))
@@ -141,22 +97,6 @@ def test_an_api_that_is_enabled_later_is_waited_for_with_the_role_of_its_agent(s
     assert [grant.inputs["role"] for grant in apis.bindings["file.googleapis.com"]] == ["roles/file.serviceAgent"]
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "api"),
-    [
-        ("gcp:vertex/aiPersistentResource:AiPersistentResource", "aiplatform.googleapis.com"),
-        ("gcp:filestore/instance:Instance", "file.googleapis.com"),
-        ("gcp:projects/iAMMember:IAMMember", "cloudresourcemanager.googleapis.com"),
-        ("gcp:projects/service:Service", None),
-        ("pulumi:providers:gcp", None),
-        ("kubernetes:core/v1:Namespace", None),
-        ("training-platform:index:GkeCluster", None),
-    ],
-)
-def test_the_api_of_a_type_is_that_of_its_module(resource_type: str, api: str | None) -> None:
-    assert api_of(resource_type) == api
-
-
 def test_a_module_without_an_api_is_refused() -> None:
     with pytest.raises(LookupError, match="'redis'"):
         api_of("gcp:redis/instance:Instance")
@@ -171,14 +111,6 @@ def test_every_api_of_a_stack_is_a_host_name() -> None:
     assert [api for api in (*APIS.values(), *ENVIRONMENT_APIS, *TEAM_APIS) if not api.endswith(".googleapis.com")] == []
 
 
-def test_an_agent_waits_for_its_api_alone(scope: Scope) -> None:
-    agent = planned(scope).one(IDENTITY, "agents-file")
-
-    assert agent.inputs == {"project": "example-train-dev", "service": "file.googleapis.com"}
-    assert (SERVICE, "apis-file") in agent.options["dependsOn"]
-    assert not [key for key in agent.options["dependsOn"] if key[0] != SERVICE]
-
-
 def test_an_agents_role_goes_to_the_account_that_google_made_and_outlives_the_stack(scope: Scope) -> None:
     role = planned(scope).one(MEMBER, "agents-container.serviceAgent")
 
@@ -187,14 +119,6 @@ def test_an_agents_role_goes_to_the_account_that_google_made_and_outlives_the_st
         "retainOnDelete": True,
         "dependsOn": [(SERVICE, "apis-cloudresourcemanager"), (IDENTITY, "agents-container")],
     }
-
-
-def test_only_apis_of_the_stack_get_agents(scope: Scope) -> None:
-    apis = ("aiplatform", "compute", "cloudresourcemanager", "serviceusage")
-    plan = planned(scope, *(f"{api}.googleapis.com" for api in apis))
-
-    assert [agent.name for agent in plan.of(IDENTITY)] == ["agents-aiplatform"]
-    assert [role.inputs["role"] for role in plan.of(MEMBER)] == ["roles/aiplatform.serviceAgent"]
 
 
 OF_OWN_RESOURCES = "notebooks.googleapis.com"

@@ -12,10 +12,8 @@ from tests.support import stack_files
 from tests.support.plans import PlannedStack, composed, planned_stack
 from tests.support.stack_files import workspace_of
 from training_platform.catalog import IMAGES
-from training_platform.config.model.stack import parse_stack
 from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
-from training_platform.config.reading.source import parse_source
 from training_platform.config.workspace import Workspace
 from training_platform.quota.ledger import capacity_ledger
 from training_platform.quota.overview import of_servers
@@ -267,15 +265,6 @@ def test_a_cluster_without_model_servers_is_found(cluster: str, message: str) ->
     assert message in finding.message
 
 
-def test_two_servers_of_one_name_and_a_name_that_is_too_long_are_found() -> None:
-    file = "config:\n  training-platform:team:\n    serving:\n      chat: {}\n      chat: {}\n"
-    twice = parse_stack("dev-vision", parse_source(file, "stacks/Pulumi.dev-vision.yaml"))
-
-    assert [finding.rule for finding in twice.findings][:1] == ["stack-yaml"]
-    assert not workspace({"a" * 30: SERVER}).stacks["dev-vision"].findings
-    assert workspace({"a" * 31: SERVER}).stacks["dev-vision"].findings
-
-
 def made(server: Json, environment: Json | None = None, **team: Any) -> tuple[Any, Any, Any]:
     stacks = workspace({"chat": {**SERVER, **server}}, environment, **team)
     assert not stacks.stacks["dev-vision"].findings
@@ -412,14 +401,6 @@ def test_the_adapters_account_views_metrics_and_no_more(adapter: PlannedStack) -
     assert workload.inputs["role"] == "roles/iam.workloadIdentityUser"
     member = str(workload.inputs["member"])
     assert member.endswith("[custom-metrics/custom-metrics-stackdriver-adapter]")
-
-
-def test_its_pods_are_let_in_once_the_project_has_a_cluster_and_a_pool_of_identities(adapter: PlannedStack) -> None:
-    (workload,) = [
-        resource for resource in adapter.resources if resource.type == "gcp:serviceaccount/iAMMember:IAMMember"
-    ]
-
-    assert ("gcp:container/cluster:Cluster", "main") in workload.options["dependsOn"]
 
 
 def test_autoscalers_ask_the_adapter_in_both_versions(adapter: PlannedStack) -> None:

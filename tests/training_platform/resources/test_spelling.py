@@ -59,45 +59,11 @@ def sent_by_pulumi(args: type, inputs: dict[str, Any]) -> dict[str, Any]:
     return MessageToDict(asyncio.run(serialize_properties(inputs, {}, typ=args)))
 
 
-def test_a_key_with_an_underscore_stays_in_labels() -> None:
-    node_config = {"machine_type": "a3-highgpu-8g", "labels": {"cost_center": "vision"}}
-
-    assert wire_inputs(NODE_POOL, {"node_config": node_config}) == {
-        "nodeConfig": {"machineType": "a3-highgpu-8g", "labels": {"cost_center": "vision"}}
-    }
-
-
-def test_a_name_is_a_map_only_in_the_types_and_blocks_that_have_it_as_one() -> None:
-    assert "metadata" not in map_inputs(NODE_POOL)
-    assert wire_inputs(NODE_POOL, {"metadata": {"some_key": 1}}) == {"metadata": {"someKey": 1}}
-    assert wire_inputs(NODE_POOL, {"node_config": {"metadata": {"some_key": 1}}}) == {
-        "nodeConfig": {"metadata": {"some_key": 1}}
-    }
-
-
-def test_values_of_a_map_keep_their_spelling() -> None:
-    inputs = {"node_config": {"labels": {"some_key": {"inner_key": ({"inmost_key": 1},)}}}}
-
-    assert wire_inputs(NODE_POOL, inputs) == {
-        "nodeConfig": {"labels": {"some_key": {"inner_key": [{"inmost_key": 1}]}}}
-    }
-
-
 def test_an_entry_of_a_list_in_place_of_a_map_has_its_key_as_an_input() -> None:
     inputs = {"cleanupPolicies": [{"action": "KEEP", "id": "recent"}]}
 
     assert body_of(leaves("gcp:artifactregistry/repository:Repository", inputs)) == {
         "cleanupPolicies": {"recent": {"action": "KEEP"}}
-    }
-
-
-def test_none_is_left_out_at_any_depth_and_false_and_zero_stay() -> None:
-    taints = ({"key": "gpu", "value": None},)
-    inputs = {"name": None, "node_count": 0, "node_config": {"spot": False, "taints": taints, "labels": {"team": None}}}
-
-    assert wire_inputs(NODE_POOL, inputs) == {
-        "nodeCount": 0,
-        "nodeConfig": {"spot": False, "taints": [{"key": "gpu"}], "labels": {}},
     }
 
 

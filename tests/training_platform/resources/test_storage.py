@@ -14,7 +14,7 @@ from tests.support.plans import PlannedStack, composed
 from training_platform.config.model import environment, team
 from training_platform.resources.plan import Component
 from training_platform.resources.resource_types import CLUSTER, FIREWALL, LUSTRE, SERVICE, SERVICE_CONNECTION
-from training_platform.resources.scope import Scope, bucket_id, repository_id, repository_url
+from training_platform.resources.scope import Scope, bucket_id, repository_url
 from training_platform.resources.storage import ACCESSOR, image_repositories, secret_grant, team_bucket, team_secret
 
 BUCKET = "gcp:storage/bucket:Bucket"
@@ -79,13 +79,6 @@ def test_a_bucket_keeps_its_objects_unless_its_stack_is_unprotected() -> None:
     assert "protect" not in bucket.options
     assert bucket.inputs["forceDestroy"] is True
     assert bucket.options["deleteBeforeReplace"] is True
-
-
-def test_a_name_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
-    whole = scope(environment="e" * 20, project="p" * 20)  # 20 + 1 + 20 + 1 + len("vision") + 1 = 49
-
-    assert bucket_id(whole, "k" * 14) == f"{'p' * 20}-{'e' * 20}-vision-{'k' * 14}"
-    assert re.fullmatch(r"p{20}-e{20}-vision-k{7}-[0-9a-f]{6}", bucket_id(whole, "k" * 15))
 
 
 @given(names, names, names)
@@ -164,12 +157,6 @@ def test_the_url_of_images_names_project_and_location() -> None:
 def test_deletion_protection_decides_whether_the_images_can_go() -> None:
     assert deploy_images().one(REPOSITORY).options["protect"] is True
     assert "protect" not in deploy_images(protected=False).one(REPOSITORY).options
-
-
-def test_an_id_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
-    assert repository_id("e" * 56) == "e" * 56 + "-images"
-    assert len(repository_id("e" * 57)) == 63
-    assert repository_id("e" * 57) != repository_id("e" * 58)
 
 
 def test_a_python_repository_keeps_what_pip_reads_from_the_public_index() -> None:
@@ -267,14 +254,6 @@ def test_its_servers_reach_their_clients_and_its_api_is_enabled() -> None:
     assert rule["allows"] == [{"protocol": "tcp"}]
     assert "lustre.googleapis.com" in {service.inputs["service"] for service in whole.of(SERVICE)}
     assert whole.one(CLUSTER).inputs["addonsConfig"]["lustreCsiDriverConfig"] == {"enabled": True}
-
-
-def test_an_environment_without_one_has_nothing_of_it() -> None:
-    without = planned({**ENVIRONMENT, "lustre": {}, "data_sets": {}}, TEAM, "env")
-
-    assert not without.of(LUSTRE)
-    assert "network-lustre" not in {rule.name for rule in without.of(FIREWALL)}
-    assert "lustre.googleapis.com" not in {service.inputs["service"] for service in without.of(SERVICE)}
 
 
 def test_a_team_mounts_it_by_the_address_that_the_environment_exports() -> None:

@@ -14,7 +14,7 @@ from tests.support.stack_files import workspace_of
 from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.workloads import Notebooks
-from training_platform.config.names import CACHES, cache_variables
+from training_platform.config.names import CACHES
 from training_platform.config.reading.declaration import located
 from training_platform.config.reading.finding import Finding
 from training_platform.config.workspace import Workspace
@@ -156,15 +156,6 @@ def test_it_asks_for_any_place_of_a_pool_that_kueue_places_pods_on(aware: bool) 
     assert annotations == ({"kueue.x-k8s.io/podset-unconstrained-topology": "true"} if aware else {})
 
 
-def test_the_variable_of_a_data_set_is_that_of_jobs() -> None:
-    variables = profile()["kubespawner_override"]["environment"]
-
-    places = {f"DATA_SET_{name.upper()}": f"/data/{name}" for name in ("files", "images", "weights")}
-    of_caches_and_reports = ("HF_HUB_CACHE", "HF_DATASETS_CACHE", "JUPYTERHUB_ACTIVITY_INTERVAL")
-    of_the_team = {name: variables[name] for name in of_caches_and_reports}
-    assert variables == places | cache_variables("/home/jovyan/.cache") | of_the_team
-
-
 @pytest.mark.parametrize("buckets", [False, True])
 def test_notebooks_of_everybody_mount_buckets_where_they_have_an_account(buckets: bool) -> None:
     home = home_of(workspace({"buckets": buckets}))
@@ -213,11 +204,6 @@ def test_pods_that_wait_have_room_in_the_namespaces_quota() -> None:
     quotas = [planned_stack(row.stacks["dev-vision"], row).one(QUOTA) for row in (loaded, workspace({}))]
     more, gpus = [int(quota.inputs["spec"]["hard"]["requests.nvidia.com/gpu"]) for quota in quotas]
     assert more - gpus == 2 * 8
-
-
-def test_kueue_queues_pods_where_a_team_has_notebooks() -> None:
-    assert home_of(workspace({"teams": {"vision": VISION}})).clusters["main"].queues_pods
-    assert not home_of(workspace({})).clusters["main"].queues_pods
 
 
 def hub(**notebooks: Any) -> Json:
@@ -310,9 +296,3 @@ def test_a_pool_for_notebooks_without_queue_that_teams_were_promised_is_found(pr
         assert (
             "teams were promised 40 nvidia.com/gpu, but the pools that notebooks cannot use have 32" in over[-1].message
         )
-
-
-def test_shares_over_all_pools_are_not_the_notebooks_fault() -> None:
-    loaded = workspace({"pools": ["desks"]}, {"h100": 48})
-
-    assert [finding.rule for finding in capacity_findings(capacity_ledger(loaded), loaded)] == ["capacity-exceeded"]

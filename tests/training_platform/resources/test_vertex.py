@@ -12,8 +12,6 @@ from pydantic import ValidationError
 
 from tests.support.plans import PlannedStack, composed
 from tests.training_platform.resources.persistent_resources import LABELS, RESOURCE, deploy, scope
-from training_platform.catalog import MACHINE_TYPES
-from training_platform.resources import resource_types
 from training_platform.resources.scope import Scope, persistent_resource_id
 from training_platform.resources.vertex import tensorboard
 
@@ -59,31 +57,11 @@ def test_counts_are_texts_and_autoscaling_has_both_bounds() -> None:
     assert scaled["autoscalingSpec"] == {"minReplicaCount": "2", "maxReplicaCount": "4"}
 
 
-def test_without_max_replicas_nothing_scales() -> None:
-    plan = deploy(replicas=3)
-
-    assert pool(plan)["replicaCount"] == "3"
-    assert "autoscalingSpec" not in pool(plan)
-    assert "ignoreChanges" not in plan.one(RESOURCE).options
-
-
 def test_the_autoscalers_count_is_not_undone() -> None:
     assert deploy(max_replicas=4).one(RESOURCE).options["ignoreChanges"] == ["resourcePools[*].replicaCount"]
 
 
 MORE = {"servers": {"machine_type": "n2-standard-8", "replicas": 2, "boot_disk": {"type": "pd-standard"}}}
-
-
-def test_every_pool_has_machines_counts_and_a_disk_of_its_own() -> None:
-    pools = deploy(max_replicas=4, more_pools=MORE).one(RESOURCE).inputs["resourcePools"]
-
-    assert [pool["id"] for pool in pools] == ["machines", "servers"]
-    assert pools[1] == {
-        "id": "servers",
-        "machineSpec": {"machineType": "n2-standard-8"},
-        "replicaCount": "2",
-        "diskSpec": {"bootDiskType": "pd-standard", "bootDiskSizeGb": 100},
-    }
 
 
 def test_only_the_count_of_a_pool_that_scales_is_left_to_the_autoscaler() -> None:
@@ -101,48 +79,9 @@ def test_a_change_that_the_provider_cannot_send_replaces() -> None:
     assert deploy().one(RESOURCE).options["replaceOnChanges"] == ["displayName", "resourcePools"]
 
 
-@pytest.mark.parametrize(
-    ("disk", "planned_disk"),
-    [
-        ({}, {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}),
-        ({"size_gb": 200}, {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200}),
-        ({"type": "pd-standard"}, {"bootDiskType": "pd-standard", "bootDiskSizeGb": 100}),
-        ({"type": "pd-balanced", "size_gb": 700_000}, {"bootDiskType": "pd-balanced", "bootDiskSizeGb": 700_000}),
-    ],
-)
-def test_both_fields_of_the_disk_are_always_written(disk: dict[str, object], planned_disk: dict[str, object]) -> None:
-    assert pool(deploy(boot_disk=disk))["diskSpec"] == planned_disk
-
-
 def test_a_disk_without_a_type_is_no_disk_of_vertex() -> None:
     with pytest.raises(ValidationError, match=r"boot_disk\.type"):
         deploy(boot_disk={"type": None})
-
-
-@pytest.mark.parametrize("machine", [name for name, machine in MACHINE_TYPES.items() if machine.vertex])
-def test_gpus_are_spelt_out_and_nothing_else_is(machine: str) -> None:
-    row = MACHINE_TYPES[machine]
-    spec = pool(deploy(machine_type=machine))["machineSpec"]
-
-    if row.kind == "gpu":
-        assert row.accelerator
-        assert row.accelerator.vertex
-        assert spec == {
-            "machineType": machine,
-            "acceleratorType": row.accelerator.vertex.accelerator_type,
-            "acceleratorCount": row.chips,
-        }
-    else:
-        assert spec == {"machineType": machine}
-
-
-def test_gpus_are_attached_to_the_machines_of_a_pool() -> None:
-    attached = {"machine_type": "n1-standard-16", "accelerator": "t4", "accelerator_count": 2}
-    pools = deploy(**attached, more_pools={"more": attached}).one(RESOURCE).inputs["resourcePools"]
-
-    assert [pool["machineSpec"] for pool in pools] == 2 * [
-        {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
-    ]
 
 
 @pytest.mark.parametrize(
@@ -165,22 +104,9 @@ def test_the_fixed_name_is_free_before_it_is_taken_again_and_machines_have_time_
     assert options["customTimeouts"] == {"create": "60m", "update": "60m", "delete": "60m"}
 
 
-def test_an_id_of_63_characters_stays_whole_and_one_more_is_cut() -> None:
-    assert persistent_resource_id(scope("e" * 20, "t" * 20), "k" * 21) == f"{'e' * 20}-{'t' * 20}-{'k' * 21}"
-    assert re.fullmatch(r"e{20}-t{20}-k{14}-[0-9a-f]{6}", persistent_resource_id(scope("e" * 20, "t" * 20), "k" * 22))
-
-
 @given(names, names, names)
 def test_every_resource_has_an_id_that_vertex_takes(environment: str, name: str, key: str) -> None:
     assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", persistent_resource_id(scope(environment, name), key))
-
-
-@pytest.mark.parametrize("path", ["resourcePools[0].replicaCount", "resourcePools[1].replicaCount", "displayName"])
-def test_the_plan_says_of_a_change_that_the_api_does_not_take_that_it_replaces(path: str) -> None:
-    also = deploy().one(RESOURCE).options["replaceOnChanges"]
-
-    assert not resource_types.forces_replacement(RESOURCE, path)
-    assert resource_types.forces_replacement(RESOURCE, path, also=also)
 
 
 TENSORBOARD = "gcp:vertex/aiTensorboard:AiTensorboard"

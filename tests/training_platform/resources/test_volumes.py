@@ -16,19 +16,18 @@ from training_platform.checks.cost import stack_cost
 from training_platform.checks.reports.json_report import file_document
 from training_platform.checks.reports.sections import file_section
 from training_platform.config.data_sets import access_mode, with_own_data
-from training_platform.config.model.cluster import ClusterSpec, SubnetSpec
+from training_platform.config.model.cluster import SubnetSpec
 from training_platform.config.model.environment import Environment
 from training_platform.config.model.storage import DataSetSpec, FileClassSpec, FilestoreSpec, TeamDataSpec
 from training_platform.config.model.team import Team
 from training_platform.config.workspace import read_workspace
 from training_platform.quota.demand import stack_demand
 from training_platform.quota.ledger import file_ledger
-from training_platform.resources.filestore import claim_limits, class_tiers, most_gib, storage_class, tier_class
+from training_platform.resources.filestore import claim_limits, most_gib, storage_class, tier_class
 from training_platform.resources.kubernetes_objects import kubernetes_object
 from training_platform.resources.plan import Component
 from training_platform.resources.resource_types import BUCKET_MEMBER, CLUSTER, DISK, RELEASE
 from training_platform.resources.scope import Scope
-from training_platform.resources.stack_resource import UNKNOWN
 from training_platform.resources.volumes import JOB, filestore_volume
 
 VOLUME = "kubernetes:core/v1:PersistentVolume"
@@ -93,43 +92,6 @@ def test_each_team_on_an_instance_has_a_volume_of_its_folder_which_a_job_makes()
         ]  # fmt: skip
         assert pod["volumes"][0]["nfs"]["path"] == "/share"
     assert all("csi" not in spec for spec in volumes.values())
-
-
-def test_the_claim_takes_that_volume_and_no_other() -> None:
-    plan = deploy()
-    claim = plan.one(CLAIM, f"{NAME}-claim").inputs
-
-    assert claim["spec"] == {
-        "accessModes": ["ReadWriteMany"],
-        "resources": {"requests": {"storage": "4096Gi"}},
-        "storageClassName": "",
-        "volumeMode": "Filesystem",
-        "volumeName": "vision.datasets",
-    }
-    assert claim["metadata"]["namespace"] == "vision"
-    assert claim["metadata"]["name"] == "datasets"
-
-
-@pytest.mark.parametrize(
-    ("fields", "path", "options"),
-    [
-        ({"folder": "vision"}, "/share/vision", ["nfsvers=3"]),
-        ({"share": "vol1", "folder": "vision"}, "/vol1/vision", ["nfsvers=3"]),
-        ({"protocol": "NFS_V4_1"}, "/share", ["nfsvers=4.1"]),
-    ],
-)
-def test_the_instances_fields_and_the_folder_reach_the_mount(
-    fields: dict[str, Any], path: str, options: list[str]
-) -> None:
-    spec = deploy(**fields).one(VOLUME).inputs["spec"]
-
-    assert (spec["nfs"]["path"], spec["mountOptions"]) == (path, options)
-
-
-def test_an_address_that_only_a_deployment_tells_leaves_the_rest_known() -> None:
-    nfs = deploy(ip=None).one(VOLUME).inputs["spec"]["nfs"]
-
-    assert nfs == {"server": UNKNOWN, "path": "/share"}
 
 
 def test_another_size_makes_volume_and_claim_anew_since_kubernetes_resizes_neither() -> None:
@@ -267,26 +229,7 @@ def test_notebooks_mount_what_all_teams_read_and_no_bucket() -> None:
     ]
 
 
-def test_a_volume_of_another_region_is_not_mounted_but_a_bucket_is() -> None:
-    far = planned(environment(hyperdisk_ml={**DISK_OF, "zone": "us-west4-a", "filled": True}), TEAM, "team")
-    bucket = planned(environment(bucket={**BUCKET, "location": "us-west4"}), TEAM, "team")
-
-    assert [
-        resource.name for resource in far.resources if resource.type == VOLUME_DATA and "images" in resource.name
-    ] == []
-    assert bucket.one(VOLUME_DATA, "data-images-c-volume")
-
-
 OWN = {"own": {"bucket": {"name": "example-own", "location": "us-central1", "path": "crops"}, "writable": True}}
-
-
-def test_a_team_mounts_a_data_set_of_its_own_and_writes_where_it_says_so() -> None:
-    plan = planned({**ENVIRONMENT, "data_sets": {}}, {**TEAM, "data_sets": OWN}, "team")
-    spec = plan.one(VOLUME_DATA, "data-own-c-volume").inputs["spec"]
-
-    assert (spec["csi"]["volumeHandle"], spec["accessModes"]) == ("example-own", ["ReadWriteMany"])
-    grant = plan.one(BUCKET_MEMBER, "data-own-access").inputs
-    assert (grant["bucket"], grant["role"]) == ("example-own", "roles/storage.objectUser")
 
 
 def test_no_other_team_sees_it() -> None:
@@ -351,25 +294,7 @@ def test_what_kubernetes_will_not_change_makes_the_class_anew() -> None:
     assert options["deleteBeforeReplace"] is True
 
 
-def test_a_cluster_gets_a_class_for_each_tier_of_its_region_once() -> None:
-    near = ClusterSpec(location="us-central1", subnet=SUBNET)
-    environment = Environment(
-        project="example-train-prod",
-        clusters={"near": near, "far": ClusterSpec(location="us-west4", subnet=SUBNET)},
-        filestore={
-            "homes": FilestoreSpec(location="us-central1-a", tier="ZONAL", capacity_gib=1024),
-            "scratch": FilestoreSpec(location="us-central1-b", tier="ZONAL", capacity_gib=1024),
-            "datasets": FilestoreSpec(location="us-central1", tier="REGIONAL", capacity_gib=1024),
-            "other": FilestoreSpec(location="europe-west4-a", tier="BASIC_HDD", capacity_gib=1024),
-        },
-    )
-
-    assert class_tiers(environment, near) == ("REGIONAL", "ZONAL")
-    assert class_tiers(environment, environment.clusters["far"]) == ()
-
-
 SHARED = {"tier": "ENTERPRISE", "multishare": True, "largest_share_gib": 256, "teams": {"team": 2048}}
-BUILT_IN = ("standard-rwx", "premium-rwx", "zonal-rwx", "enterprise-rwx", "enterprise-multishare-rwx")
 CLUSTER_class = {**ENVIRONMENT["clusters"]["c"], "storage_classes": {"shared": SHARED, "plain": {"tier": "ZONAL"}}}
 DECLARED = {**ENVIRONMENT, "clusters": {"c": CLUSTER_class}}
 
@@ -437,20 +362,6 @@ def test_the_ledger_of_files_has_a_line_for_all_that_teams_may_claim() -> None:
     assert file_section([plain]).rows[0].cells[1:4] == ("0", "0", "0")
     assert file_document(plain)["capacity_gib"] == 0
     assert {name for name in lines if name.startswith("claims of ")} == {shared.instance, plain.instance}
-
-
-def test_a_team_claims_nothing_of_any_class_that_the_ledger_does_not_count() -> None:
-    """Every StorageClass of Filestore that its clusters have, GKE's own too, has a limit in its namespace."""
-    plan = planned(DECLARED, TEAM, "team")
-    hard = plan.one("kubernetes:core/v1:ResourceQuota", "share-c-tenancy-resource-quota").inputs["spec"]["hard"]
-    planned_classes = [resource.inputs["metadata"]["name"] for resource in planned(DECLARED, TEAM, "env").resources
-                       if resource.type == CLASS and "filestore" in resource.inputs["provisioner"]]  # fmt: skip
-    limits = {
-        name: hard[f"{name}.storageclass.storage.k8s.io/requests.storage"] for name in (*planned_classes, *BUILT_IN)
-    }
-
-    assert "filestore-zonal" in planned_classes
-    assert {name for name, limit in limits.items() if limit != "0Gi"} == {"files-shared"}
 
 
 def test_claims_cost_nothing_at_the_least_and_all_that_teams_may_claim_at_the_most() -> None:

@@ -65,12 +65,6 @@ def test_resource_carries_environment_and_team(labels: dict[str, str] | None, mi
     assert {finding.path for finding in findings} <= {"labels"}
 
 
-def test_one_resource_with_unknown_labels_hides_no_other() -> None:
-    findings = check("labels", labelled(labels=UNKNOWN), labelled(labels={"environment": "dev"}))
-
-    assert [finding.severity for finding in findings] == ["note", "error"]
-
-
 def test_production_filestore_is_protected() -> None:
     assert check("filestore-deletion-protection", filestore(), production=True) == []
     assert check("filestore-deletion-protection", filestore(deletion_protection=False)) == []

@@ -117,15 +117,6 @@ def spec(*rows: dict[str, Any], covered: list[str] | None = None, **values: Any)
     return {"namespaceSelector": {}, "cohortName": "all", "resourceGroups": [group], **values}
 
 
-@pytest.mark.parametrize("kind", [QUEUE, OLD, COHORT])
-def test_a_flavor_has_the_resources_of_its_group_in_order(kind: str) -> None:
-    rows = {"name": "cpu", "nominalQuota": "4"}, {"name": "memory", "nominalQuota": "4Gi"}
-
-    assert wrong("kueue-resource-groups", kind, spec=spec(*rows)) == []
-    assert wrong("kueue-resource-groups", kind, spec=spec(*rows, covered=["memory", "cpu"])) == [AT]
-    assert wrong("kueue-resource-groups", kind, spec=spec(*rows, covered=["cpu"])) == [AT]
-
-
 def test_a_resource_and_a_flavor_are_in_one_group() -> None:
     plain = spec(ROW)["resourceGroups"][0]
     other = {"coveredResources": ["memory"], "flavors": [{"name": "fast", "resources": [{**ROW, "name": "memory"}]}]}
@@ -274,25 +265,6 @@ def test_a_queue_of_queued_nodes_makes_requests(
     check_findings = check("queued-flavor-check", flavor(node_labels=labels), flavor_quota(checks=checks))
 
     assert len(check_findings) == findings
-
-
-@pytest.mark.parametrize(
-    ("topology", "changes", "is_found"),
-    [
-        ("slices", {"total_min_nodes": 0}, True),
-        ("slices", {"total_min_nodes": 8}, False),
-        ("slices", {"total_min_nodes": 0, "queued": True}, False),
-        (None, {"total_min_nodes": 0}, False),
-    ],
-)
-def test_a_pool_that_waits_for_pods_is_found_in_a_flavor_with_a_topology(
-    topology: str | None, changes: dict[str, object], is_found: bool
-) -> None:
-    pool = labelled(total_max_nodes=8, **changes)
-
-    findings = check("topology-autoscaled", pool, flavor(topology=topology))
-
-    assert [finding.path for finding in findings] == (["section.min_slices"] if is_found else [])
 
 
 LEAST = "job-min-parallelism"

@@ -46,21 +46,6 @@ def test_requests_stay_within_limits_and_devices_are_whole(requests: Any, limits
 
 
 @pytest.mark.parametrize(
-    ("pod", "path"),
-    [
-        ({}, None),
-        ({"volumes": []}, f"{FIRST}.volumeMounts[0].name"),
-        ({"volumes": [{"name": "data"}, {"name": "data"}]}, f"{POD}.volumes[1].name"),
-        ({"volumes": UNKNOWN}, None),
-    ],
-)
-def test_a_mount_is_of_a_volume_of_the_pod(pod: dict[str, Any], path: str | None) -> None:
-    first = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
-
-    assert wrong("pod-parts", JOB, spec=job([first], **{"volumes": [{"name": "data"}], **pod})) == [path] * bool(path)
-
-
-@pytest.mark.parametrize(
     ("claims", "is_missing"),
     [
         ([{"templates": [{"metadata": {"name": "data"}}]}], False),
