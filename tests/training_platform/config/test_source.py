@@ -189,6 +189,14 @@ def test_no_text_makes_a_traceback(text: str) -> None:
         ("a:\n  b\n    c: 1\n", "f.yaml:2:3: is not YAML: the colon after the key is missing; write b:."),
         ("a:\n  b 2\n  c: 1\n", "f.yaml:2:3: is not YAML: the colon after the key is missing; write b: 2."),
         ("a:b\n  c: 1\n", "f.yaml:1:1: is not YAML: the colon after the key is missing; write a:b:."),
+        ("a:\n  b:2\n  c: 1\n", "f.yaml:2:3: is not YAML: the space after the colon is missing; write b: 2."),
+        (
+            "<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> theirs\n",
+            (
+                "f.yaml:1:1: is not YAML: lines 1, 3 and 5 have markers of a merge conflict; "
+                "keep one side and delete the markers."
+            ),
+        ),
     ],
 )
 def test_why_a_text_is_not_yaml(text: str, message: str) -> None:
