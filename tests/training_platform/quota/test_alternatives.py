@@ -73,6 +73,12 @@ def test_other_capacity_is_named_where_its_quota_holds_the_pool(
     assert [part for part in suggestions if part.startswith("capacity")] == expected
 
 
+def test_a_reservation_is_not_offered_though_its_quota_holds_the_pool(build: Build, limits: Limits) -> None:
+    suggestions = nearest(build, limits, H100.replace("max_nodes", "capacity: spot, max_nodes"), here=1000)
+
+    assert [part.partition(",")[0] for part in suggestions if part.startswith("capacity")] == ["capacity on-demand"]
+
+
 def test_shortage_of_all_regions_sends_nobody_to_another(build: Build, limits: Limits) -> None:
     assert nearest(build, limits, H100, all=0, there=1000, spot=1000) == [
         "request 32 GPUs (training-platform quota plan)"

@@ -69,15 +69,16 @@ def test_a_request_that_is_too_low_is_raised_and_others_come_beside_it(repositor
     edit(repository, PROD, "value: 64", "value: 60")
     edit(repository, LIMITS, "- limit: 216", "- limit: 191")
 
-    done = run(repository, "request", "--justification", 'Two "teams": # x')
+    done = run(repository, "request", "--justification", 'Zwei "Teams" für KI: # x')
 
     assert done.exit_code == 0, done.output
     assert {name: request["value"] for name, request in requests(repository).items()} == {
         NAME: 64,
         "gpus-all-regions": 192,
     }
-    assert requests(repository)["gpus-all-regions"]["justification"] == 'Two "teams": # x'
-    assert requests(repository)[NAME]["justification"] != 'Two "teams": # x'
+    assert requests(repository)["gpus-all-regions"]["justification"] == 'Zwei "Teams" für KI: # x'
+    assert requests(repository)[NAME]["justification"] != 'Zwei "Teams" für KI: # x'
+    assert "für KI" in (repository / PROD).read_text(encoding="utf-8")
     if layout == "flow":
         assert "}  # as agreed\n" in (repository / PROD).read_text()
 
