@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.training_platform.rules.foreign import DROP, found
+from tests.training_platform.rules.foreign import DROP, found, planned
+from training_platform.rules import RULES, evaluate, program, views_of_plan
 
 RULE = "elsewhere-not-judged"
 INTERFACES = [{"network": "their-vpc", "subnetwork": "their-subnet"}]
@@ -46,6 +47,16 @@ def test_a_vm_is_counted_as_not_judged_by_its_quota() -> None:
     assert [row.resource for row in found({"reserved": DROP}, rule="quota-uncounted")] == [
         "gcp:compute/instance:Instance vm"
     ]
+
+
+def test_a_project_of_own_code_alone_is_a_note_once() -> None:
+    resources = planned({"bucket.project": "example-other", "images.project": "example-other"})
+    for resource in resources:
+        resource.own_line = 7 if resource.name in {"bucket", "images", "vm"} else None
+    whole = program(views_of_plan(resources), stack="dev", environment="dev", team=None, production=True)
+
+    (note,) = (row for row in evaluate(whole, [RULES[RULE]]) if row.unjudged == "project of no stack")
+    assert note.message.startswith("images is in example-other, which no stack file names")
 
 
 def test_addresses_are_no_reference_and_a_network_of_several_interfaces_is_one() -> None:

@@ -62,6 +62,7 @@ def covered(exemptions: Exemptions, **changed: object) -> bool:
         ({"path": "clusters.main.node_pools.h10[0]"}, {}, False),
         ({"path": None, "resource": "main-h100-pool"}, {}, True),
         ({"path": None, "resource": "main-h100"}, {}, False),
+        ({"path": None, "resource": "data"}, {"resource": "gcp:storage/bucket:Bucket data.example.com"}, False),
         ({"path": None, "resource": '"*:NodePool main-h100-pool"'}, {}, True),
         ({"path": None, "resource": '"*"'}, {"resource": None}, True),
     ],

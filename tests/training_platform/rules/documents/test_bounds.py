@@ -95,3 +95,11 @@ def test_a_bound_that_is_no_value_is_refused_with_the_nearest_value() -> None:
 
     assert schema.errors({"size": 1}) == []
     assert schema.errors({"size": 0}) == ["size: size is 0, which is out of range; allowed: at least 1; nearest: '1'"]
+
+
+def test_a_list_that_its_definition_calls_a_set_has_each_entry_once() -> None:
+    modes = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
+    schema = CrdSchema(namespaced=True, spec={"type": "object", "properties": {"modes": modes}})
+
+    assert schema.errors({"modes": ["a", "b"]}) == []
+    assert schema.errors({"modes": ["a", "a"]}) == ["modes[1]: a is listed twice; allowed: each entry once"]

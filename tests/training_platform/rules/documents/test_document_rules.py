@@ -187,6 +187,12 @@ def test_a_finding_names_the_input_as_the_program_writes_it_and_the_nearest_valu
     )
 
 
+def test_a_finding_says_which_inputs_make_another_one_required() -> None:
+    (finding,) = found(SERVICE, spec={"type": "ClusterIP"})
+
+    assert finding.message == "ports is not set, and type is ClusterIP and clusterIP is not written"
+
+
 def test_two_values_that_are_wrong_alike_are_both_found() -> None:
     assert [
         finding.path for finding in found(POOL, cluster="main", nodeConfig={"spot": "yes", "flexStart": "yes"})

@@ -203,7 +203,10 @@ TABLE = [
     Rule(
         "gpu-network-range",
         example,
-        passes=[{"gpu_pool.nics": (PoolNic("vpc", "elsewhere"),)}],
+        passes=[
+            {"gpu_pool.nics": (PoolNic("vpc", "elsewhere"),)},
+            {"gpu_pool": ONE_NIC, "cluster.subnetwork": "elsewhere"},
+        ],
         finds=[{"gpu_pool": ONE_NIC}],
     ),
     Rule("rdma-firewall", example, passes=[], finds=[{"network.profile": "us-central1-a-vpc-roce"}]),
