@@ -75,10 +75,15 @@ def admission_objects(plan: PlannedStack, cluster: str) -> Iterator[Json]:
 
 
 def judging(
-    policies: Iterable[Policy], *, annotations: Mapping[str, str] | None = None, controllers: Sequence[str] = ()
+    policies: Iterable[Policy],
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    controllers: Sequence[str] = (),
 ) -> Offline:
     """Return a cluster with the namespace of team vision and these policies, and without roles."""
-    about = {"name": "vision", "labels": {TEAM_LABEL: "vision"}, "annotations": dict(annotations or {})}
+    all_labels = {TEAM_LABEL: "vision", **(labels or {})}
+    about = {"name": "vision", "labels": all_labels, "annotations": dict(annotations or {})}
     objects: list[Json] = [{"kind": "Namespace", "metadata": about}]
     objects += [
         {"kind": "ValidatingAdmissionPolicy", "metadata": {"name": policy.name}, "spec": policy.spec}

@@ -23,6 +23,7 @@ from training_platform.resources.resource_types import (
     IAM_MEMBER,
     NAMESPACE,
     RELEASE,
+    ROUTER,
     SERVICE_ACCOUNT,
 )
 from training_platform.resources.stack_resource import KUBERNETES_PROVIDER, UNKNOWN, StackResource
@@ -303,6 +304,17 @@ def test_the_state_has_an_object_as_if_the_program_had_written_it() -> None:
     assert names == ["quota"]
     assert settled_quota["inputs"] == settled_quota["outputs"]["__inputs"] == written
     assert settled_quota["outputs"]["status"] == {}
+
+
+@pytest.mark.parametrize("names", [("other-1a2b", "main-3c4d"), ("main-3c4d", "other-1a2b")])
+def test_of_two_routers_of_a_network_the_one_with_the_planned_name_is_adopted(names: tuple[str, str]) -> None:
+    network = f"projects/{PROJECT}/global/networks/lab"
+    paths = [f"projects/{PROJECT}/regions/us-central1/routers/{name}" for name in names]
+    contents = Contents(PROJECT, {ROUTER: {path: {"network": network} for path in paths}})
+    inputs = {"project": PROJECT, "region": "us-central1", "network": network}
+    router = StackResource(stack="lab", type=ROUTER, name="main", inputs=inputs)
+
+    assert [match.path.rpartition("/")[2] for match in matches([router], contents).values()] == ["main-3c4d"]
 
 
 @pytest.mark.parametrize(

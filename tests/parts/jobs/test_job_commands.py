@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -336,6 +337,17 @@ def test_a_machine_without_a_price_is_never_free(take: Take) -> None:
     assert cost.an_hour["spot"].unpriced
     assert cost.longest_run("spot") is None
     assert cost.as_json()["at_least_usd"]["spot"]["an_hour"] is None
+
+
+@pytest.mark.parametrize(("difference", "is_shown"), [(0.003, False), (1.0, True)])
+def test_a_difference_in_price_of_less_than_a_cent_is_not_shown(take: Take, difference: float, is_shown: bool) -> None:
+    cost = job_cost(take(VERTEX), "vertex")
+    current = dataclasses.replace(cost.an_hour[cost.capacity], maximum=20.004)
+    spot = dataclasses.replace(current, maximum=20.004 - difference)
+    cost = dataclasses.replace(cost, an_hour={**cost.an_hour, cost.capacity: current, "spot": spot})
+    (advice,) = (line for line in cost_text(cost).splitlines() if line.startswith("  spot: "))
+
+    assert ("% less than this job" in advice) is is_shown
 
 
 @pytest.fixture

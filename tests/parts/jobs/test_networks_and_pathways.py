@@ -416,6 +416,7 @@ def test_jax_manager_proxy_and_workers_find_each_other(manifest: dict[str, Any])
     ports = {container["name"]: str(container["ports"][0]["containerPort"]) for container in (manager, proxy, worker)}
 
     assert pathways_variables(program)["JAX_PLATFORMS"] == "proxy"
+    assert "JAX_COORDINATOR_ADDRESS" not in pathways_variables(program)  # only the manager coordinates slices
     assert pathways_variables(program)["JAX_BACKEND_TARGET"] == f"grpc://{address}:{ports['pathways-proxy']}"
     for pathways_container in (proxy, worker):
         assert arguments(pathways_container)["resource_manager_address"] == f"{address}:{ports['pathways-rm']}"

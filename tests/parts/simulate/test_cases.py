@@ -15,6 +15,8 @@ from kueue_model.results import (
     sections,
 )
 from tests.parts.simulate.clusters import ENVIRONMENT, cluster, shares
+from training_platform.catalog import MACHINE_TYPES
+from training_platform.catalog.prices import hourly_usd
 from training_platform.catalog.types import ChargedCapacity
 from training_platform.parts.simulate.provisioning_times import DEFAULTS
 
@@ -52,6 +54,14 @@ def test_a_job_larger_than_each_queued_pool_never_gets_machines_and_leaves_its_q
         "needs 48 of h100-queued-provisioning, but one provisioning request gets at most 40",
     )
     assert fitting.ended != NEVER
+
+
+def test_a_chip_costs_its_part_of_one_vm() -> None:
+    flavors = cluster({"vision": shares(h100_spot=8)}).flavors
+    an_hour = hourly_usd(MACHINE_TYPES["ct5lp-hightpu-4t"], "on-demand", "us-central1")
+
+    assert an_hour is not None
+    assert flavors["tpu-v5e-4x4"].usd == pytest.approx(an_hour / 4)
 
 
 def test_runs_without_a_loop_count_when_runs_are_summed_up() -> None:

@@ -60,6 +60,7 @@ class Cluster:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.deleted: list[str] = []
+        self.is_late = False  # somebody else deletes resources of Google Cloud just before each deletion
         self._count = 0
         self._lock = threading.Lock()
 
@@ -93,7 +94,8 @@ class Cluster:
             return 404, {"error": {"message": "not found"}}
         if method == "DELETE":
             self.deleted.append(path)
-            return 200, self.objects.pop(path) and {}
+            self.objects.pop(path)
+            return (404, {"error": {"message": "not found"}}) if self.is_late else (200, {})
         return 200, self.objects[path]
 
     def put_policy(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +226,18 @@ def test_a_resource_whose_labels_somebody_changed_stays(tmp_path: Path) -> None:
         maker.remove()
 
         assert len(cluster.objects) == len(maker.kept) == 1
+
+
+def test_a_resource_that_somebody_deletes_first_is_gone_as_well(tmp_path: Path) -> None:
+    with reached(tmp_path) as (cluster, _, address):
+        maker = in_project(tmp_path, address)
+        maker.make_in_project("monitoring", "", POLICIES, {}, "userLabels")
+        cluster.is_late = True
+
+        maker.remove()
+
+        assert cluster.objects == {}
+        assert maker.kept == []
 
 
 def test_an_object_without_the_label_stays(tmp_path: Path) -> None:

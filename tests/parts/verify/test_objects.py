@@ -11,7 +11,7 @@ import pytest
 
 from tests.parts.verify.lab import Lab, answers_of, verdicts
 from training_platform.catalog.types import Json
-from training_platform.clients.kubernetes_api import ApiKind
+from training_platform.clients.kubernetes_api import ApiKind, ClusterError
 from training_platform.resources.stack_resource import UNKNOWN
 
 CLUSTER = "projects/example-lab/locations/us-central1-a/clusters/lab-main"
@@ -26,6 +26,7 @@ class Objects:
 
     def __init__(self, planned: list[Json], kind: str = "", field: str = "") -> None:
         self._objects = {(obj["kind"], str(obj["metadata"]["name"])): copy.deepcopy(obj) for obj in planned}
+        self.reviews = 0
         for (name, _), obj in self._objects.items():
             if name == kind:
                 del obj["spec"][field]
@@ -40,6 +41,17 @@ class Objects:
     def get(self, kind: ApiKind, _namespace: str, name: str) -> Json | None:
         return self._objects.get((kind.plural, name))
 
+    def create(self, kind: ApiKind, _namespace: str, obj: Json, *, dry_run: bool) -> Json:
+        """Store nothing. A member may do everything, but the first review is refused, as before a grant has effect."""
+        assert not dry_run
+        if kind.plural == "selfsubjectaccessreviews" and not self.reviews:
+            self.reviews += 1
+            raise ClusterError("may not impersonate", status=403)
+        return {**obj, "metadata": {"uid": "1"}, "status": {"userInfo": {"username": "eve"}, "allowed": True}}
+
+    def as_member(self, _group: str) -> Objects:
+        return self
+
     def objects(self, _kind: ApiKind, _namespace: str, _selector: str = "") -> Iterator[Json]:
         return iter(())
 
@@ -53,11 +65,14 @@ def deployed(value: Any, name: str = "") -> Any:
     return [deployed(item) for item in value] if isinstance(value, list) else value
 
 
+def planned_objects(lab: Lab) -> list[Json]:
+    return [deployed(dict(resource.inputs)) for resource in lab.resources if resource.inputs.get("kind")]
+
+
 def answers(lab: Lab, folder: Path, kind: str = "", field: str = "") -> Mapping[str, list[str]]:
-    planned = [deployed(dict(resource.inputs)) for resource in lab.resources if resource.inputs.get("kind")]
     with lab.platform(folder) as platform:
         clusters: Any = platform.contents.clusters
-        clusters[CLUSTER] = Objects(planned, kind, field)
+        clusters[CLUSTER] = Objects(planned_objects(lab), kind, field)
         return verdicts(answers_of("cluster-objects", platform))
 
 
@@ -67,6 +82,16 @@ def test_a_field_that_the_cluster_dropped_refutes(kind: str, field: str, lab: La
 
     assert line.startswith(f"{kind} ")
     assert "differs from the plan" in line
+
+
+def test_every_right_of_a_member_beyond_its_own_work_refutes(lab: Lab, tmp_path: Path) -> None:
+    with lab.platform(tmp_path, options={"group": "vision@example.com"}) as platform:
+        clusters: Any = platform.contents.clusters
+        clusters[CLUSTER] = Objects(planned_objects(lab))
+        sentences = verdicts(answers_of("tenancy-rights", platform))
+
+    assert sentences["proven"] == sentences["undecided"] == []
+    assert any("a member may get secrets in " in line for line in sentences["refuted"])
 
 
 def test_a_cluster_as_planned_refutes_nothing(lab: Lab, tmp_path: Path) -> None:

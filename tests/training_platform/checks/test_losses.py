@@ -588,6 +588,7 @@ def test_rights_are_given_at_the_line_of_members_beside_another_share(repository
     assert comparison is not None
     (grant,) = [act for act in comparison.acts if act.consequences[0].kind == "grants"]
     assert grant.consequences[0].subjects == ("sam@example.com in team vision",)
+    assert grant.finding.message.startswith("grants rights: sam@example.com in team vision: members from ")
     assert (grant.finding.path, grant.finding.position and grant.finding.position.line) == ("members", line)
 
 

@@ -14,7 +14,7 @@ from training_platform.config.expansion import SYSTEM_TAINT
 from training_platform.resources.admission import MAX_RUN_SECONDS, claims, objects, queued_jobs
 from training_platform.resources.admission_policy import JOB_KEY, Bounds, ExclusiveNodes
 from training_platform.resources.kueue import RUN_LABEL
-from training_platform.resources.pod_admission import accelerator_pods, pod_images
+from training_platform.resources.pod_admission import ALLOW_LABEL, accelerator_pods, pod_baseline, pod_images
 
 
 def refusals(bounds: Bounds, **spec: Any) -> list[str]:
@@ -128,6 +128,17 @@ def test_images_come_from_the_repositories_that_the_environment_names() -> None:
     ]
     for fields in refused:
         assert "an image must come from" in cluster.ask("Pod", plain("vision", **fields))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "refused"), [("nvidia-h100-mega-80gb", False), ("nvidia-h100-80gb", True), ("nvidia-tesla-t4", True)]
+)
+def test_devices_of_gpudirect_are_injected_only_on_nodes_with_that_kind_of_it(gpu: str, refused: bool) -> None:
+    cluster = judging([pod_baseline(IMAGES)], labels={f"{ALLOW_LABEL}tcpxo": "true"})
+
+    answer = cluster.ask("Pod", mega(nodeSelector={"cloud.google.com/gke-accelerator": gpu}))
+
+    assert ("may use devices of the node" in answer) is refused
 
 
 EXACTLY = {"deviceClassName": "mrdma.google.com", "allocationMode": "ExactCount", "count": 8}

@@ -17,6 +17,7 @@ from training_platform.config.model.cluster import ClusterSpec
 from training_platform.config.model.node_pool import CpuPoolSpec, NodePoolSpec, PathwaysPoolSpec, SystemPoolSpec
 from training_platform.resources.cluster import cluster_resources
 from training_platform.resources.gke import (
+    FREEZE,
     cluster_admins,
     dns_endpoint,
     existing_endpoint,
@@ -149,6 +150,19 @@ def test_upgrades_have_weekend_days_and_the_48_hours_in_32_days_that_gke_asks_fo
     assert start.strftime("%A") == "Saturday"
     assert window["recurrence"] == "FREQ=WEEKLY;BYDAY=SA,SU"
     assert (end - start).total_seconds() / 3600 * 2 * 4 >= 48
+
+
+@pytest.mark.parametrize("names", [(), ("vacation",), (FREEZE,)])
+def test_an_exclusion_of_the_file_takes_the_place_of_the_freeze_by_its_name(
+    names: tuple[str, ...], scope: Scope
+) -> None:
+    written = {"start": "2026-12-20T00:00:00Z", "end": "2027-01-05T00:00:00Z"}
+    spec = {"upgrade_freeze": True, "exclusions": dict.fromkeys(names, written)}
+
+    rows = cluster(scope, maintenance=spec).inputs["maintenancePolicy"]["maintenanceExclusions"]
+
+    ends = {row["exclusionName"]: row.get("endTime") for row in rows}
+    assert ends == {FREEZE: None, **dict.fromkeys(names, written["end"])}
 
 
 def test_the_endpoint_is_unknown_until_the_cluster_exists(scope: Scope) -> None:

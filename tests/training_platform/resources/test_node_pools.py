@@ -10,7 +10,7 @@ import pytest
 from tests.support.plans import PlannedStack, composed
 from training_platform.config.expansion import cluster_pools
 from training_platform.config.model.cluster import AutoProvisioningSpec, ClusterSpec
-from training_platform.resources.compute_classes import compute_class
+from training_platform.resources.compute_classes import compute_class, created_pools
 from training_platform.resources.gke import cluster_autoscaling
 from training_platform.resources.node_pools import PoolPlace, accelerator_pool, class_taints, node_pool_name
 from training_platform.resources.plan import Component, Resource
@@ -462,6 +462,15 @@ def test_a_pool_is_created_with_all_of_its_first_vms_unless_the_file_says_with_h
     changes = {} if minimum is None else {"min_provision_nodes": minimum}
 
     assert planned("H100 reserved", **changes).inputs.get("bestEffortProvisioning") == provisioning
+
+
+def test_a_pool_that_gke_would_create_for_a_class_starts_empty(scope: Scope) -> None:
+    spec = cluster({}, {"machine_type": "a3-highgpu-8g", "capacity": "flex-start", "max_run_hours": 24})
+    zonal = spec.model_copy(update={"location": "us-west4-a"})
+
+    ((_, pool),) = created_pools("west", zonal, scope)
+
+    assert pool.inputs["autoscaling"]["min_node_count"] == pool.inputs["initial_node_count"] == 0
 
 
 def test_slices_are_created_whole(planned: Planner) -> None:
