@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.places import ORGANISATION
+from training_platform.checks.comparison.changes import removed
 from training_platform.checks.comparison.effects import (
     effect_of_addition,
     effect_of_input,
@@ -20,8 +21,17 @@ from training_platform.checks.effect_kinds import LOSS_RULES
 from training_platform.checks.outcome import FlatResource, flat_resource
 from training_platform.config.workspace import read_workspace
 from training_platform.resources import resource_types
-from training_platform.resources.resource_types import BUCKET, CLUSTER, DISK, FILESTORE, IAM_MEMBER, NODE_POOL
+from training_platform.resources.resource_types import (
+    BUCKET,
+    CLUSTER,
+    DISK,
+    FILESTORE,
+    IAM_MEMBER,
+    NAMESPACE,
+    NODE_POOL,
+)
 from training_platform.resources.stack_plan import stack_plan
+from training_platform.resources.stack_resource import KUBERNETES_PROVIDER
 from training_platform.rules.exemptions import LOSSES
 
 QUOTA = "kubernetes:core/v1:ResourceQuota"
@@ -124,6 +134,16 @@ def test_losing_a_type_that_the_table_lacks_loses_what_it_holds() -> None:
     assert effect_of_loss("gcp:spanner/database:Database").kind == "data"
     assert effect_of_loss(BUCKET).kind == "data"
     assert effect_of_loss(NODE_POOL).kind == "jobs"
+
+
+def test_a_removed_object_is_within_the_cluster_of_its_provider_and_its_namespace() -> None:
+    key = (KUBERNETES_PROVIDER, "k")
+    clusters = {"kubeconfig": ((CLUSTER, "c"), (BUCKET, "b"))}
+    provider = FlatResource(type=key[0], name=key[1], inputs={}, inputs_from=clusters)
+    namespaces = {"metadata": ((NAMESPACE, "n"), (BUCKET, "b"))}
+    job = FlatResource(type="kubernetes:batch/v1:Job", name="j", inputs={}, inputs_from=namespaces, provider=key)
+
+    assert removed(job, {key: provider}).within == ((CLUSTER, "c"), (NAMESPACE, "n"))
 
 
 def test_a_grant_is_a_line_and_one_to_everybody_a_loss() -> None:
