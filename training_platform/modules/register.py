@@ -61,7 +61,10 @@ def _refuse_unknown(resources: Iterable[Resource]) -> None:
 
 
 def _mistakes(resource: Resource) -> Iterator[str]:
-    """Yield what the provider's classes lack: the resource's type, its inputs, or the outputs that it reads."""
+    """Yield what the provider's classes lack: the resource's type, its inputs, or the outputs that it reads.
+
+    Objects of custom kinds have no class, so they have to say what they are.
+    """
     try:
         resource_class = class_of(resource.type)
     except LookupError as error:
@@ -72,6 +75,10 @@ def _mistakes(resource: Resource) -> Iterator[str]:
         parameters = inspect.signature(constructor).parameters
         for name in sorted(set(_arguments(resource.type, resource.inputs)) - set(parameters)):
             yield f"{resource.type} has no input {name}.{_hint(name, parameters)}"
+    if resource_class is None:
+        for name in ("apiVersion", "kind"):
+            if name not in resource.inputs:
+                yield f"{resource.type} has no {name}, which every object of a custom kind needs."
     for reference in references(resource.inputs):
         yield from _unknown_output(reference)
 

@@ -305,6 +305,14 @@ def test_a_team_reads_what_its_environment_exports() -> None:
     assert kubeconfigs == {f"share-{name}-kubernetes": kubeconfig(f"{name}.example.com") for name in team.shares}
 
 
+def test_an_object_of_a_custom_kind_says_what_it_is() -> None:
+    plan = Plan("dev")
+    plan.add(Resource(type="kubernetes:example.com/v1:Queue", name="own", inputs={"spec": {}}))
+
+    with pytest.raises(pulumi.RunError, match=r"own: \S+ has no apiVersion, which .*\nown: .* has no kind, "):
+        register_plan(plan)
+
+
 def test_an_output_that_the_environment_lacks_is_one_sentence() -> None:
     with pytest.raises(pulumi.RunError, match=r"first run `pulumi up -s dev`\.$"):
         dev_vision({"clusters": {}})
