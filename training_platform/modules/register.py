@@ -149,11 +149,13 @@ class Registered:
     def resolve(self, value: Any) -> Any:
         """Return a value in which references are replaced by Pulumi outputs and None is removed."""
         if isinstance(value, Reference):
-            resource = output = self._resources[value.resource]
+            resource = self._resources[value.resource]
+            # The SDK has classes for what outputs contain, but outputs of custom objects contain maps.
+            has_maps = isinstance(resource, CustomResource | OtherObject)
+            output = resource
             for part in value.path:
-                # The SDK has classes for what outputs contain, but for custom objects they contain maps.
-                is_map = output is not resource and isinstance(resource, CustomResource | OtherObject)
-                output = output[part] if is_map else getattr(output, part)
+                is_in_map = has_maps and output is not resource
+                output = output[part] if is_in_map else getattr(output, part)
             return output
         if isinstance(value, Computed):
             arguments = [self.resolve(argument) for argument in value.arguments]
